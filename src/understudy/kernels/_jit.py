@@ -1,0 +1,45 @@
+"""One typed decorator for compiled loops, and where their machine code is kept.
+
+Numba's own cache does not notice that a function *called from another file* has changed. The folder
+therefore carries a digest of all kernel sources: change one, and everything is compiled afresh.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar, cast
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def _cache_folder() -> str:
+    """Where compiled kernels live: NUMBA_CACHE_DIR if the user set it, else the user's cache folder."""
+    digest = hashlib.sha256()
+    package = Path(__file__).parent.parent
+    for folder in ("kernels", "engines"):
+        for source in sorted((package / folder).glob("*.py")):
+            digest.update(source.read_bytes())
+    root = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return str(Path(root) / "understudy" / digest.hexdigest()[:16])
+
+
+_FOLDER = _cache_folder()
+
+
+def jit(function: F) -> F:
+    """Compile a loop: no GIL, IEEE division, machine code kept between runs."""
+    previous = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = _FOLDER
+    try:
+        compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    finally:
+        numba.config.CACHE_DIR = previous
+    return cast(F, compiled)
+
+
+def inline(function: F) -> F:
+    """Compile a formula small enough to be written into its callers."""
+    return cast(F, numba.njit(inline="always", error_model="numpy")(function))

@@ -1,0 +1,165 @@
+"""What is believed of the coefficients before any decision is seen (paper, section 4).
+
+The likelihood of a finite MDP does not change when a constant is added to all values, so the prior of the
+paper is a Gaussian on the values that sum to zero. In general some blocks of coefficients are *centred*.
+With B an orthonormal basis of what is left, v = B q, and the prior is a Gaussian (or flat) on q.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+
+from understudy._arrays import Floats, Ints
+from understudy.decisions import Decisions
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """v ~ N(mean, variance), restricted to centred blocks that sum to zero.
+
+    Args:
+        variance: kappa of the paper: a number, K numbers, a (K, K) covariance matrix, or a mapping from block
+            names to numbers.
+        mean: a number or K numbers.
+        centred: True or False to centre all blocks or none; None to follow the decisions' own blocks.
+    """
+
+    variance: float | Floats | Mapping[str, float] = 2500.0
+    mean: float | Floats = 0.0
+    centred: bool | None = None
+
+
+@dataclass(frozen=True)
+class Flat:
+    """No preference at all; the posterior exists only where the decisions bound every direction."""
+
+    centred: bool | None = None
+
+
+Prior = Gaussian | Flat
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A prior in the coordinates of one set of decisions.
+
+    v = basis @ q with q ~ N(., precision^-1), precision zero when flat; `constants` holds one unit-norm
+    indicator column for each centred block, so that [basis, constants] is an orthonormal square matrix.
+    """
+
+    basis: Floats
+    constants: Floats
+    precision: Floats
+    mean: Floats
+    flat: bool
+
+    @property
+    def has_mean(self) -> bool:
+        """Whether the prior is centred anywhere but at zero."""
+        return bool(np.any(self.mean))
+
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """(size, K) draws of v from the prior."""
+        if self.flat:
+            raise ValueError("a flat prior cannot be drawn from; give Gaussian(variance)")
+        root = sla.cholesky(self.precision, lower=True)
+        noise = rng.standard_normal((self.precision.shape[0], size))
+        q = sla.solve_triangular(root, noise, lower=True, trans="T")
+        return np.ascontiguousarray((self.basis @ q).T) + self.mean
+
+    def log_density(self, v: Floats) -> Floats:
+        """Log prior density of v, (K,) or (S, K), up to a constant; zero when flat."""
+        q = (v - self.mean) @ self.basis
+        return np.asarray(-0.5 * np.einsum("...i,ij,...j->...", q, self.precision, q))
+
+
+def place(prior: Prior, decisions: Decisions) -> Placed:
+    """The prior in the coordinates of these decisions, checked against their number of coefficients."""
+    if not isinstance(prior, Gaussian | Flat):
+        raise ValueError(f"prior must be us.Gaussian(variance) or us.Flat(), not {prior!r}")
+    basis, constants = coordinates(decisions, prior.centred)
+    width = len(decisions.names)
+    if isinstance(prior, Flat):
+        free = basis.shape[1]
+        return Placed(basis, constants, np.zeros((free, free)), np.zeros(width), True)
+    inverse = _inverse_variance(prior.variance, decisions)
+    precision = basis.T @ inverse @ basis
+    mean = np.zeros(width)
+    given = _vector("the prior mean", prior.mean, width)
+    if np.any(given):
+        mean = basis @ sla.solve(precision, basis.T @ inverse @ given, assume_a="pos")
+    return Placed(basis, constants, precision, mean, False)
+
+
+def coordinates(decisions: Decisions, centred: bool | None = None) -> tuple[Floats, Floats]:
+    """(K, D) orthonormal basis of the free coefficients, and (K, L) unit columns of the centred blocks."""
+    parts, columns, at = [], [], 0
+    width = len(decisions.names)
+    for block in decisions.blocks:
+        rows = slice(at, at + block.size)
+        is_centred = block.centred if centred is None else centred
+        part = np.zeros((width, block.size - is_centred))
+        part[rows] = helmert(block.size) if is_centred else np.eye(block.size)
+        parts.append(part)
+        if is_centred:
+            column = np.zeros(width)
+            column[rows] = 1.0 / np.sqrt(block.size)
+            columns.append(column)
+        at += block.size
+    basis = np.ascontiguousarray(np.hstack(parts))
+    if basis.shape[1] == 0:
+        raise ValueError("nothing is left to learn: every block has one coefficient and is centred, so it is zero")
+    return basis, np.ascontiguousarray(np.array(columns).T) if columns else np.zeros((width, 0))
+
+
+def helmert(size: int) -> Floats:
+    """(size, size - 1) orthonormal columns that sum to zero."""
+    basis = np.zeros((size, size - 1))
+    for i in range(size - 1):
+        basis[: i + 1, i] = 1.0
+        basis[i + 1, i] = -(i + 1.0)
+        basis[:, i] /= np.sqrt((i + 1.0) * (i + 2.0))
+    return basis
+
+
+def block_of_coefficient(decisions: Decisions) -> Ints:
+    """(K,) the position of the block each coefficient belongs to."""
+    return np.repeat(np.arange(len(decisions.blocks)), [b.size for b in decisions.blocks]).astype(np.int64)
+
+
+def _vector(what: str, value: Any, width: int) -> Floats:
+    given = np.asarray(value, dtype=np.float64)
+    if given.ndim > 1 or (given.ndim == 1 and given.shape != (width,)):
+        raise ValueError(f"{what} must be a number or {width} numbers; it has shape {given.shape}")
+    if not np.isfinite(given).all():
+        raise ValueError(f"{what} must be finite")
+    return np.broadcast_to(given, (width,)).astype(np.float64)
+
+
+def _inverse_variance(variance: Any, decisions: Decisions) -> Floats:
+    width = len(decisions.names)
+    if isinstance(variance, Mapping):
+        known = [b.name for b in decisions.blocks]
+        if set(variance) != set(known):
+            raise ValueError(f"the prior variance names blocks {sorted(variance)}, but the decisions have {known}")
+        variance = np.array([float(variance[name]) for name in known])[block_of_coefficient(decisions)]
+    try:
+        given = np.asarray(variance, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"the prior variance must be a number or numbers, not {variance!r}") from None
+    if given.ndim == 2:
+        if given.shape != (width, width) or not np.allclose(given, given.T):
+            raise ValueError(f"a prior covariance must be symmetric, {width} by {width}; it has shape {given.shape}")
+        try:
+            return np.asarray(sla.cho_solve(sla.cho_factor(given), np.eye(width)), dtype=np.float64)
+        except (sla.LinAlgError, ValueError):
+            raise ValueError("the prior covariance is not positive definite") from None
+    diagonal = _vector("the prior variance", given, width)
+    if (diagonal <= 0).any():
+        raise ValueError(f"the prior variance must be positive; it is {diagonal.min():g} (use us.Flat() for no prior)")
+    return np.diag(1.0 / diagonal)
