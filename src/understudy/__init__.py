@@ -1,7 +1,51 @@
 """Watch a controller decide, learn what it values, predict it, and stand in for it."""
 
+from typing import Any
+
 from understudy.decisions import Block, Decisions
+from understudy.engines.fit import NotConvergedWarning, fit
+from understudy.frames import from_csv, from_file, from_frame, from_parquet, to_file, to_frame
+from understudy.identify import identify
+from understudy.likelihood import choice_probabilities, log_likelihood
+from understudy.mdp import MDP, random_mdp
+from understudy.posterior import Posterior, load
+from understudy.predict import policy, predict
 from understudy.priors import Flat, Gaussian
 
-__all__ = ["Block", "Decisions", "Flat", "Gaussian"]
 __version__ = "0.1.0"
+__all__ = [
+    "MDP",
+    "Block",
+    "Decisions",
+    "Flat",
+    "Gaussian",
+    "NotConvergedWarning",
+    "Posterior",
+    "Understudy",
+    "choice_probabilities",
+    "fit",
+    "from_csv",
+    "from_file",
+    "from_frame",
+    "from_parquet",
+    "identify",
+    "load",
+    "log_likelihood",
+    "plots",
+    "policy",
+    "predict",
+    "random_mdp",
+    "to_file",
+    "to_frame",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """The names that need scikit-learn or matplotlib are imported when they are first used."""
+    import importlib
+
+    if name == "Understudy":
+        return importlib.import_module("understudy.estimator").Understudy
+    if name == "plots":
+        return importlib.import_module("understudy.plots")
+    raise AttributeError(f"module 'understudy' has no attribute {name!r}")

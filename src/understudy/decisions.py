@@ -136,6 +136,8 @@ class Decisions:
     def __getitem__(self, which: slice | int | Sequence[int] | Ints) -> Decisions:
         """The decisions picked by a slice, a position, a list of positions or a mask, in that order."""
         picked = np.atleast_1d(np.arange(len(self), dtype=np.int64)[which])
+        if picked.ndim != 1:
+            raise ValueError("decisions are picked by a slice, a position, a list of positions or a mask")
         if picked.size == 0:
             raise ValueError(f"no decisions are left: {which} picks none of the {len(self)}")
         sizes = self.sizes[picked]
@@ -202,7 +204,7 @@ class Decisions:
         )
 
     def _chosen(self, chosen: Any) -> Ints:
-        given = np.asarray(chosen)
+        given = _flat("chosen", chosen)
         if given.shape != (len(self),):
             raise ValueError(
                 f"chosen has shape {given.shape}, but there are {len(self)} decisions; give one choice each"
@@ -218,14 +220,21 @@ class Decisions:
         return whole
 
 
+def _flat(what: str, values: Any) -> np.ndarray[Any, Any]:
+    try:
+        return np.array(values)
+    except ValueError:  # numpy's word for lists of different lengths inside the list
+        raise ValueError(f"{what} must be a flat list, not a list of lists") from None
+
+
 def _whole(what: str, given: np.ndarray[Any, Any]) -> Ints:
-    if given.dtype.kind not in "iuf" or not (given == np.floor(given)).all():
+    if given.dtype.kind not in "iuf" or not ((np.floor(given) == given) & (given < 2**62) & (given > -(2**62))).all():
         raise ValueError(f"{what} must be whole numbers")
     return given.astype(np.int64)
 
 
 def _starts(start: Any) -> Ints:
-    given = np.asarray(start)
+    given = _flat("start", start)
     if given.ndim != 1 or given.size == 0:
         raise ValueError("start must be a list of positions: where each decision's rows begin, then the number of rows")
     if given.size == 1:
@@ -254,7 +263,7 @@ def _rows(rows: Any) -> Rows:
 
 
 def _labels(what: str, labels: Any, count: int, each: str) -> np.ndarray[Any, Any]:
-    given = np.array(labels)
+    given = _flat(what, labels)
     if given.shape != (count,):
         raise ValueError(
             f"{what} has shape {given.shape}, but there are {count} {each}s; give one label for each {each}"

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
+from numpy.typing import ArrayLike
 
 from understudy._arrays import Floats, Ints
 from understudy.decisions import Decisions
@@ -29,8 +30,8 @@ class Gaussian:
         centred: True or False to centre all blocks or none; None to follow the decisions' own blocks.
     """
 
-    variance: float | Floats | Mapping[str, float] = 2500.0
-    mean: float | Floats = 0.0
+    variance: ArrayLike | Mapping[str, float] = 2500.0
+    mean: ArrayLike = 0.0
     centred: bool | None = None
 
 
@@ -132,8 +133,15 @@ def block_of_coefficient(decisions: Decisions) -> Ints:
     return np.repeat(np.arange(len(decisions.blocks)), [b.size for b in decisions.blocks]).astype(np.int64)
 
 
+def _numbers(what: str, value: Any) -> Floats:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} must be a number or numbers, not {value!r}") from None
+
+
 def _vector(what: str, value: Any, width: int) -> Floats:
-    given = np.asarray(value, dtype=np.float64)
+    given = _numbers(what, value)
     if given.ndim > 1 or (given.ndim == 1 and given.shape != (width,)):
         raise ValueError(f"{what} must be a number or {width} numbers; it has shape {given.shape}")
     if not np.isfinite(given).all():
@@ -146,12 +154,10 @@ def _inverse_variance(variance: Any, decisions: Decisions) -> Floats:
     if isinstance(variance, Mapping):
         known = [b.name for b in decisions.blocks]
         if set(variance) != set(known):
-            raise ValueError(f"the prior variance names blocks {sorted(variance)}, but the decisions have {known}")
-        variance = np.array([float(variance[name]) for name in known])[block_of_coefficient(decisions)]
-    try:
-        given = np.asarray(variance, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"the prior variance must be a number or numbers, not {variance!r}") from None
+            raise ValueError(f"the prior variance names blocks {list(variance)}, but the decisions have {known}")
+        each = _vector("the prior variance", [variance[name] for name in known], len(known))
+        variance = each[block_of_coefficient(decisions)]
+    given = _numbers("the prior variance", variance)
     if given.ndim == 2:
         if given.shape != (width, width) or not np.allclose(given, given.T):
             raise ValueError(f"a prior covariance must be symmetric, {width} by {width}; it has shape {given.shape}")

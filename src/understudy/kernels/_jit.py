@@ -43,3 +43,8 @@ def jit(function: F) -> F:
 def inline(function: F) -> F:
     """Compile a formula small enough to be written into its callers."""
     return cast(F, numba.njit(inline="always", error_model="numpy")(function))
+
+
+def reduction(function: F) -> F:
+    """Compile a sum whose terms may be added in any order, so that the compiler can use vector instructions."""
+    return cast(F, numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})(function))

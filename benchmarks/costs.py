@@ -1,0 +1,100 @@
+"""What one iteration costs, against one numpy normal draw per row, measured side by side in the same run.
+
+    scripts/bench                       runs every benchmark
+    python -m benchmarks.costs --json   this one, for machines
+
+Each round times the normals and then the engine, so that both meet the same noise; the ratio is taken within a round,
+and the median over rounds is reported with its quartiles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+import understudy as us
+from benchmarks._problems import tetris_like, toy
+from understudy.decisions import Decisions
+from understudy.engines.augmented import Augmented, Options
+from understudy.priors import place
+
+PROBLEMS: dict[str, tuple[Callable[[], Decisions], str, float]] = {
+    "toy, 7 states, 3 actions, T = 20": (toy, "px-both", 8.0),
+    "Tetris-like (-3, -15, -1), T = 50": (lambda: tetris_like((-3, -15, -1)), "px-scale", 4.0),
+    "Tetris-like (0, 5, 0), T = 50": (lambda: tetris_like((0, 5, 0)), "px-scale", 4.0),
+    "Tetris-like (-20, 0, 1), T = 50": (lambda: tetris_like((-20, 0, 1)), "px-scale", 4.0),
+    "Tetris-like (-3, -15, -1), T = 500": (lambda: tetris_like((-3, -15, -1), 500), "px-scale", 4.0),
+}
+"""Problem -> how to make it, the paper's sampler for it, and the most it may cost in normals a row."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One line of the table; times are medians over rounds, the ratio comes with its quartiles."""
+
+    problem: str
+    engine: str
+    utilities: str
+    rows: int
+    row_ns: float
+    normal_ns: float
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    at_most: float
+
+
+def measure(name: str, utilities: str, rounds: int) -> Cost:
+    """Time one engine on one problem against normals drawn in between."""
+    make, engine_name, at_most = PROBLEMS[name]
+    decisions = make()
+    engine = Augmented.build(engine_name, decisions, place(us.Gaussian(2500.0), decisions), Options(utilities))
+    rng, normals = np.random.default_rng(1), np.random.default_rng(2)
+    state, _, _ = engine.advance(rng, engine.start(rng, None), 1000, 1)
+    rows = decisions.rows.shape[0]
+    iterations = max(1, 1_000_000 // rows)
+    buffer = np.empty(iterations * rows)
+    cost, peer = np.empty(rounds), np.empty(rounds)
+    for i in range(rounds):
+        began = time.perf_counter()
+        normals.standard_normal(out=buffer)
+        peer[i] = (time.perf_counter() - began) / buffer.size
+        began = time.perf_counter()
+        state, _, _ = engine.advance(rng, state, iterations, 1)
+        cost[i] = (time.perf_counter() - began) / buffer.size
+    low, middle, high = np.quantile(cost / peer, [0.25, 0.5, 0.75])
+    return Cost(
+        name, engine_name, utilities, rows, float(np.median(cost)) * 1e9, float(np.median(peer)) * 1e9,
+        float(middle), float(low), float(high), at_most,
+    )  # fmt: skip
+
+
+def main() -> None:
+    """Measure everything and print a table."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    arguments.add_argument("--rounds", type=int, default=21)
+    arguments.add_argument("--json", action="store_true")
+    given = arguments.parse_args()
+    costs = [measure(name, how, given.rounds) for name in PROBLEMS for how in ("exact", "metropolis")]
+    if given.json:
+        print(json.dumps([asdict(cost) for cost in costs], indent=1))
+        return
+    print(
+        "| problem | engine | utilities | rows | µs an iteration | ns a row | numpy normal, ns | ratio (quartiles) | goal |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    for c in costs:
+        goal = f"at most {c.at_most:.0f}" if c.utilities == "exact" else ""
+        print(
+            f"| {c.problem} | {c.engine} | {c.utilities} | {c.rows} | {c.row_ns * c.rows / 1000:.2f} | {c.row_ns:.1f} "
+            f"| {c.normal_ns:.1f} | {c.ratio:.2f} ({c.ratio_low:.2f}-{c.ratio_high:.2f}) | {goal} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Engines turn decisions and a prior into draws."""

@@ -1,0 +1,224 @@
+"""Data augmentation and its parameter expansions: the paper's samplers (sections 3 and 4).
+
+Each iteration draws the utilities given the value, then the value given the utilities; the expansions also rescale
+and shift the utilities on the way, which leaves the posterior as it is and shortens the chain's memory.
+
+    da             v given w
+    px-scale       and a working scale z1
+    px-translate   and a working translation z2 of the centred blocks
+    px-both        both
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+import scipy.sparse as sp
+
+from understudy._arrays import Floats, Ints
+from understudy.decisions import Decisions
+from understudy.engines.base import State, Stats
+from understudy.kernels._jit import jit
+from understudy.kernels.design import Design, multiply
+from understudy.kernels.expansion import Move, Scratch, expand
+from understudy.kernels.utilities import draw_utilities, move_utilities
+from understudy.likelihood import posterior_mode
+from understudy.priors import Placed
+
+MOVES = {
+    "da": (False, False),
+    "px-scale": (True, False),
+    "px-translate": (False, True),
+    "px-both": (True, True),
+}
+"""Engine name -> (moves the scale, translates)."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices of the augmented engines.
+
+    utilities: "exact" or "metropolis". a, b: the working scale's IG(a, b) prior, both zero for the improper one.
+    newton: Newton steps that refine the paper's proposal.
+    """
+
+    utilities: str = "exact"
+    a: float = 0.0
+    b: float = 0.0
+    newton: int = 3
+
+    def __post_init__(self) -> None:
+        if self.utilities not in ("exact", "metropolis"):
+            raise ValueError(f'utilities must be "exact" or "metropolis", not {self.utilities!r}')
+        if not (self.a == self.b == 0 or (self.a > 0 and self.b > 0)):
+            raise ValueError(
+                f"the working scale's prior IG(a, b) needs a and b both positive, or both zero for the improper one; "
+                f"they are {self.a:g} and {self.b:g}"
+            )
+        if self.newton < 0:
+            raise ValueError(f"newton counts the refining steps of the proposal and cannot be {self.newton}")
+
+
+@dataclass(frozen=True, eq=False)
+class Augmented:
+    """One of the four moves, ready to run on one set of decisions under one prior."""
+
+    name: str
+    decisions: Decisions
+    placed: Placed
+    options: Options
+    design: Design
+    move: Move
+
+    @staticmethod
+    def build(name: str, decisions: Decisions, placed: Placed, options: Options) -> Augmented:
+        """Check that the move exists for this problem, and prepare its matrices."""
+        scale, translate = MOVES[name]
+        if scale and placed.has_mean:
+            raise ValueError(
+                f'"{name}" rescales the value, which needs a prior mean of zero; use "da" or "px-translate"'
+            )
+        if not scale and options.a > 0:
+            raise ValueError(f'a and b describe a working scale, and "{name}" has none; leave them out')
+        if translate and not can_translate(decisions, placed):
+            raise ValueError(
+                f'"{name}" shifts a centred block of coefficients, which needs one whose rows add up to the same number '
+                'for every action of a decision; use "px-scale" or "da"'
+            )
+        return Augmented(
+            name,
+            decisions,
+            placed,
+            options,
+            design_of(decisions),
+            build_move(decisions, placed, scale, translate, options),
+        )
+
+    def start(self, rng: np.random.Generator, init: Floats | None) -> State:
+        """Utilities drawn at `init`, or at a draw from twice the normal approximation at the posterior mode."""
+        if init is None:
+            mode, information = posterior_mode(self.decisions, self.placed)
+            root = sla.cholesky(information, lower=True)
+            noise = np.sqrt(2.0) * rng.standard_normal(information.shape[0])
+            init = mode + self.placed.basis @ sla.solve_triangular(root, noise, lower=True, trans="T")
+        rows = self.decisions.rows.shape[0]
+        mu, w, lead = np.empty(rows), np.empty(rows), np.zeros(len(self.decisions))
+        multiply(self.design, init, mu)
+        draw_utilities(rng, mu, self.decisions.start, self.decisions.taken, self._near(), lead, w)
+        return {"v": init.copy(), "w": w, "lead": lead}
+
+    def advance(self, rng: np.random.Generator, state: State, draws: int, thin: int) -> tuple[State, Floats, Stats]:
+        """Go on for draws * thin iterations."""
+        new = {name: value.copy() for name, value in state.items()}
+        v = new["v"]
+        out, acceptance = np.empty((draws, v.size)), np.empty(draws)
+        scratch = Scratch(np.empty(v.size), np.empty(self.move.factor.shape[1]), np.empty(v.size))
+        steps = self.options.newton if self.options.utilities == "metropolis" else -1
+        sweep(
+            rng, self.design, self.decisions.start, self.decisions.taken, self.move, steps, thin,
+            scratch, self._near(), new["lead"], v, new["w"], out, acceptance,
+        )  # fmt: skip
+        return new, out, {"acceptance": acceptance}
+
+    def _near(self) -> Floats:
+        return np.empty(int(self.decisions.sizes.max()))
+
+
+@jit
+def sweep(
+    rng: np.random.Generator,
+    design: Design,
+    start: Ints,
+    taken: Ints,
+    move: Move,
+    steps: int,
+    thin: int,
+    scratch: Scratch,
+    near: Floats,
+    lead: Floats,
+    v: Floats,
+    w: Floats,
+    out: Floats,
+    acceptance: Floats,
+) -> None:
+    """The loop: utilities given the value, then the value given the utilities. steps < 0 asks for exact utilities."""
+    mu = np.empty(w.size)
+    for n in range(out.shape[0]):
+        accepted = 0.0
+        for _ in range(thin):
+            multiply(design, v, mu)
+            if steps < 0:
+                accepted += draw_utilities(rng, mu, start, taken, near, lead, w)
+            else:
+                accepted += move_utilities(rng, mu, start, taken, near, steps, w)
+            expand(rng, move, design, scratch, v, w)
+        out[n] = v
+        acceptance[n] = accepted / thin
+
+
+def design_of(decisions: Decisions) -> Design:
+    """The decisions' rows as the kernels want them."""
+    rows = decisions.rows
+    return Design.sparse(rows.indptr, rows.indices, rows.data) if sp.issparse(rows) else Design.dense(rows)
+
+
+def can_translate(decisions: Decisions, placed: Placed) -> bool:
+    """Whether adding a constant to each centred block leaves every choice as it is."""
+    if placed.constants.shape[1] == 0:
+        return False
+    offsets = decisions.rows @ placed.constants
+    first = offsets[decisions.start[:-1]][decisions.decision_of_row]
+    return bool(np.allclose(offsets, first, rtol=1e-9, atol=1e-12))
+
+
+def build_move(decisions: Decisions, placed: Placed, scale: bool, translate: bool, options: Options) -> Move:
+    """The matrices of a move: which directions it draws in, and the factor of their covariance given the utilities."""
+    width = len(decisions.names)
+    constants = placed.constants if translate else np.zeros((width, 0))
+    spread = 0.0
+    if translate and placed.flat:
+        # Only the independent combinations of the blocks' constants shift the utilities.
+        _, size, turn = sla.svd(decisions.rows @ constants, full_matrices=False)
+        constants = constants @ turn[size > 1e-10 * size[0]].T
+    elif translate:
+        spread = float(np.sqrt(placed.precision.shape[0] / np.trace(placed.precision)))
+    directions = np.hstack([placed.basis, constants])
+    free = placed.basis.shape[1]
+    precision = np.zeros((directions.shape[1],) * 2)
+    precision[:free, :free] = placed.precision
+    if spread > 0:
+        precision[free:, free:] = np.eye(constants.shape[1]) / spread**2
+
+    gram = decisions.rows.T @ decisions.rows
+    gram = gram.toarray() if sp.issparse(gram) else gram
+    try:
+        root = sla.cholesky(directions.T @ gram @ directions + precision, lower=True)
+    except sla.LinAlgError:
+        raise ValueError(
+            "two or more features are the same to the last digit at this scale, and the prior is too wide to tell them "
+            "apart; rescale the features, leave one out, or give a smaller prior variance"
+        ) from None
+    factor = sla.solve_triangular(root, directions.T, lower=True).T
+    return Move(
+        factor=np.ascontiguousarray(factor),
+        pull=placed.basis @ (placed.precision @ (placed.basis.T @ placed.mean)),
+        constants=np.ascontiguousarray(constants.T),
+        offsets=np.ascontiguousarray((decisions.rows @ constants).T),
+        spread=spread,
+        scale=scale,
+        shape=float(options.a),
+        rate=float(options.b),
+        lost=float(constants.shape[1]) if placed.flat else 0.0,
+    )
+
+
+def options_from(given: dict[str, Any]) -> Options:
+    """Options from a user's dictionary; an unknown name is refused."""
+    known = Options.__dataclass_fields__
+    for name in given:
+        if name not in known:
+            raise ValueError(f"unknown option {name!r}; this engine knows {', '.join(known)}")
+    return Options(**given)

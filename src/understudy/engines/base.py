@@ -1,0 +1,34 @@
+"""What every engine is: a start, and a step that takes the state and returns it with the draws it made."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from understudy._arrays import Floats
+
+State = dict[str, Floats]
+"""All an engine needs to go on, as plain arrays: it can be written down and picked up again."""
+
+Stats = Mapping[str, Floats]
+"""What a reader wants to know of each draw, such as acceptance; one number a draw."""
+
+
+class Engine(Protocol):
+    """A Markov chain on the coefficients whose law is the posterior."""
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+        ...
+
+    def start(self, rng: np.random.Generator, init: Floats | None) -> State:
+        """The state a chain begins with, at `init` or at a point of the engine's own choosing."""
+        ...
+
+    def advance(self, rng: np.random.Generator, state: State, draws: int, thin: int) -> tuple[State, Floats, Stats]:
+        """Go on for draws * thin iterations; returns the new state, (draws, K) coefficients and their stats.
+
+        Cutting a run into pieces must not change its draws.
+        """
+        ...

@@ -1,0 +1,182 @@
+"""The main door: decisions and a prior in, a posterior out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from understudy._arrays import Floats
+from understudy._files import refuse_unwritable
+from understudy.decisions import Decisions
+from understudy.engines.augmented import MOVES, Augmented, can_translate, options_from
+from understudy.engines.base import Engine
+from understudy.engines.run import Run
+from understudy.posterior import Posterior
+from understudy.priors import Gaussian, Placed, Prior, place
+from understudy.separation import find_opening
+
+ENGINES = ("auto", *MOVES)
+CHECKPOINT_SECONDS = 30.0
+
+
+class NotConvergedWarning(UserWarning):
+    """The draws should not be trusted yet; the message says why."""
+
+
+def fit(
+    decisions: Decisions,
+    prior: Prior | None = None,
+    engine: str = "auto",
+    draws: int = 1000,
+    warmup: int = 1000,
+    chains: int = 4,
+    seed: int | None = 0,
+    init: Any = None,
+    options: Mapping[str, Any] | None = None,
+    *,
+    thin: int = 1,
+    threads: int | None = None,
+    progress: bool | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+) -> Posterior:
+    """Learn the posterior of the value from decisions.
+
+    Args:
+        decisions: what was offered and chosen.
+        prior: ``Gaussian(2500.0)`` unless said.
+        engine: "auto", or one of the paper's samplers "da", "px-scale", "px-translate", "px-both".
+        draws, warmup, chains, thin: kept draws a chain, iterations before them, chains, iterations a kept draw.
+        seed: the same seed gives the same draws with any number of threads; None picks one and records it.
+        init: where chains start, (K,) or (chains, K); unless said, around the posterior mode.
+        options: of the engine: {"utilities": "exact" or "metropolis", "a": 0, "b": 0, "newton": 3}.
+        threads: how many chains run at once; all cores unless said.
+        progress: show a bar; unless said, only on a terminal.
+        checkpoint: a file the run is written to now and then, on Ctrl-C and at the end; resume=True continues it.
+
+    Ctrl-C returns the draws made so far. A result that has not converged comes with a NotConvergedWarning.
+    """
+    prior = Gaussian(2500.0) if prior is None else prior
+    if not isinstance(decisions, Decisions):
+        raise ValueError(f"fit needs Decisions, not {type(decisions).__name__}; us.from_frame makes them from a table")
+    _ = decisions.taken  # refuses decisions without choices
+    for what, number, least in (
+        ("draws", draws, 1), ("warmup", warmup, 0), ("chains", chains, 1), ("thin", thin, 1),
+        ("threads", 1 if threads is None else threads, 1), ("seed", 0 if seed is None else seed, 0),
+    ):  # fmt: skip
+        if not isinstance(number, int | np.integer) or number < least:
+            raise ValueError(f"{what} must be a whole number, at least {least}; it is {number!r}")
+    placed = place(prior, decisions)
+    if placed.flat:
+        refuse_improper(decisions, placed)
+    machine = make_engine(engine, decisions, placed, options or {})
+    used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+    settings = {
+        "seed": used_seed, "draws": draws, "warmup": warmup, "chains": chains, "thin": thin, "options": dict(options or {}),
+    }  # fmt: skip
+    run = Run(
+        machine, draws=draws, warmup=warmup, thin=thin, chains=chains, seed=used_seed,
+        init=_starting_points(init, chains, len(decisions.names)),
+    )  # fmt: skip
+
+    file = None if checkpoint is None else Path(checkpoint)
+    if file is not None:
+        refuse_unwritable(file)
+    mark = "" if file is None else _fingerprint(decisions, placed, machine.name, settings)
+    if resume:
+        if file is None:
+            raise ValueError("resume=True needs the checkpoint file to resume from")
+        run.restore(file, mark)
+    complete = _drive(run, machine.name, threads, progress, file, mark)
+    if not complete and not all(chain.done for chain in run.chains):
+        raise KeyboardInterrupt
+    kept, stats = run.collect()
+    posterior = Posterior(kept, decisions, prior, machine.name, stats, {**settings, "complete": complete})
+    summary = posterior.summary()
+    if not summary.trusted:
+        warnings.warn(summary.verdict, NotConvergedWarning, stacklevel=2)
+    return posterior
+
+
+def make_engine(name: str, decisions: Decisions, placed: Placed, options: Mapping[str, Any]) -> Engine:
+    """The engine of that name, prepared for these decisions; "auto" takes every expansion the problem allows."""
+    if name not in ENGINES:
+        raise ValueError(f"there is no engine {name!r}; choose one of {', '.join(ENGINES)}")
+    if name == "auto":
+        allowed = (not placed.has_mean, can_translate(decisions, placed))
+        name = next(move for move, needs in MOVES.items() if needs == allowed)
+    return Augmented.build(name, decisions, placed, options_from(dict(options)))
+
+
+def refuse_improper(decisions: Decisions, placed: Placed) -> None:
+    """Under a flat prior, refuse decisions that leave a direction open, and name it."""
+    opening = find_opening(decisions, placed.basis, placed.constants)
+    if opening is None:
+        return
+    why = "every choice agrees with it, however far it is taken" if opening.tested else "no choice ever tests it"
+    raise ValueError(
+        f"the posterior under a flat prior is improper along the direction ({opening}): {why}; "
+        "use us.Gaussian(variance), or decisions that bound this direction"
+    )
+
+
+def _drive(run: Run, name: str, threads: int | None, progress: bool | None, file: Path | None, mark: str) -> bool:
+    """Run to the end with a bar and checkpoints; False when Ctrl-C ended it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    workers = threads or min(len(run.chains), os.cpu_count() or 1)
+    show = sys.stderr.isatty() if progress is None else progress
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+    )
+    written = time.monotonic()
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not show) as bar:
+        task = bar.add_task(f"{name}: {len(run.chains)} chains", total=run.total, completed=run.done)
+        try:
+            for done in run.go(workers):
+                bar.update(task, completed=done)
+                if file is not None and time.monotonic() - written > CHECKPOINT_SECONDS:
+                    run.save(file, mark)
+                    written = time.monotonic()
+        except KeyboardInterrupt:
+            return False
+        finally:
+            if file is not None:
+                run.save(file, mark)
+    return True
+
+
+def _starting_points(init: Any, chains: int, width: int) -> Floats | None:
+    if init is None:
+        return None
+    given = np.asarray(init, dtype=np.float64)
+    if given.shape not in ((width,), (chains, width)):
+        raise ValueError(
+            f"init has shape {given.shape}; give {width} numbers, or {chains} rows of {width}, one a chain"
+        )
+    if not np.isfinite(given).all():
+        raise ValueError("init must be finite numbers")
+    return given
+
+
+def _fingerprint(decisions: Decisions, placed: Placed, engine: str, settings: Mapping[str, Any]) -> str:
+    """What a checkpoint must agree with before it is continued."""
+    digest = hashlib.sha256(repr((engine, sorted(settings.items()))).encode())
+    rows = decisions.rows
+    parts = (rows.indptr, rows.indices, rows.data) if sp.issparse(rows) else (rows,)
+    for part in (*parts, decisions.start, decisions.taken, placed.basis, placed.precision, placed.mean):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,332 @@
+"""Pictures of a posterior: what was learnt, how it was drawn, and whether its predictions can be believed.
+
+Every function returns a matplotlib Figure that belongs to nobody else: nothing is shown and no global state changes.
+``figure.savefig("values.png")`` writes it. Colours are told apart by colour-blind readers and in grey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from understudy._arrays import Floats, Ints
+from understudy.posterior import Posterior
+from understudy.priors import place
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from understudy.predict import Prediction
+    from understudy.reward import Reward
+
+BLUE, ORANGE, GREY, INK = "#0072b2", "#d55e00", "#8a8f98", "#22262b"
+CHAINS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
+PANELS = 12  # small multiples in one figure
+LINES = 40  # intervals in one figure
+POINTS = 1000  # of a trace: more only makes the line thicker
+SMOOTHED = 4000  # draws behind one density curve
+
+STYLE: dict[Any, Any] = {
+    "font.size": 9.0,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.labelcolor": INK,
+    "axes.edgecolor": GREY,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "text.color": INK,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "figure.dpi": 150.0,
+    "savefig.dpi": 150.0,
+    "legend.frameon": False,
+}
+
+
+def posterior_densities(post: Posterior, truth: Any = None) -> Figure:
+    """The posterior of each coefficient: all draws filled, each chain a thin line, the prior dashed.
+
+    Chains that disagree show as lines apart; a posterior no narrower than its prior has learnt nothing.
+    `truth` marks K known values, for instance those a simulation used.
+    """
+    true = None if truth is None else _truth(truth, len(post.names))
+    shown, left_out = _worth_showing(post)
+    prior = _prior_moments(post)
+
+    def draw(at: Axes, k: int) -> None:
+        at.set_title(_short(post.names[k]))
+        at.set_yticks([])
+        at.spines["left"].set_visible(False)
+        x = post.draws[:, :, k]
+        if np.ptp(x) == 0.0:
+            at.axvline(x[0, 0], color=BLUE, lw=2)
+            at.set_xlabel(f"always {x[0, 0]:.3g}")
+        else:
+            away = np.abs(x - np.median(x))
+            reach = 1.15 * (np.quantile(away, 0.998) or away.max())
+            grid = np.linspace(np.median(x) - reach, np.median(x) + reach, 200)
+            whole = _density(x.ravel(), grid)
+            at.fill_between(grid, whole, color=BLUE, alpha=0.25, lw=0, label="posterior")
+            for i, chain in enumerate(x):
+                at.plot(grid, _density(chain, grid), color=BLUE, lw=0.7, label="each chain" if i == 0 else None)
+            if prior is not None:
+                height = np.exp(-0.5 * ((grid - prior[0][k]) / prior[1][k]) ** 2) / (prior[1][k] * np.sqrt(2 * np.pi))
+                at.plot(grid, height, color=GREY, lw=1.1, ls="--", label="prior")
+        if true is not None:
+            at.axvline(true[k], color=ORANGE, lw=1.6, label="truth")
+        at.set_ylim(bottom=0.0)
+
+    columns = 3 if len(shown) in (3, 5, 6, 9) else 4
+    return _panels(
+        shown, draw, "What was learnt: the posterior of each coefficient", left_out, columns=columns, height=1.5
+    )
+
+
+def traces(post: Posterior) -> Figure:
+    """The draws in the order they were made, a line for each chain: they should look like one even band."""
+    shown, left_out = _worth_showing(post)
+    summary = post.summary()
+    chains, draws, _ = post.draws.shape
+    when = np.unique(np.linspace(0, draws - 1, min(draws, POINTS)).astype(int))
+
+    def draw(at: Axes, k: int) -> None:
+        known = np.isfinite(summary.ess_bulk[k])
+        words = f"   R-hat {summary.r_hat[k]:.3f}, {summary.ess_bulk[k]:.0f} effective draws" if known else ""
+        at.set_title(_short(post.names[k]) + words)
+        for i in range(chains):
+            at.plot(when, post.draws[i, when, k], lw=0.6, alpha=0.75, **_chain(i, chains))
+        at.margins(x=0.01)
+
+    some = f"{len(when)} of {draws} draws a chain are drawn." if len(when) < draws else ""
+    note = " ".join(filter(None, (left_out, some)))
+    return _panels(shown, draw, "How it was drawn: the chains over time", note, columns=2, height=1.45, below="draw")
+
+
+def autocorrelations(post: Posterior) -> Figure:
+    """How long a chain remembers: the correlation between draws some steps apart, a line for each chain."""
+    from matplotlib.ticker import MaxNLocator
+
+    shown, left_out = _worth_showing(post)
+    chains, draws, _ = post.draws.shape
+    memory = {k: _autocorrelation(post.draws[:, :, k]) for k in shown}
+    # as many steps as the slowest shown coefficient needs to forget, but not so many that only noise is left
+    faded = [int(np.argmax(np.append(each.mean(axis=0) < 0.05, True))) for each in memory.values()]
+    steps = int(min(max(20, 1.3 * max(faded)), draws // 3))
+    noise = 1.96 / np.sqrt(draws)
+
+    def draw(at: Axes, k: int) -> None:
+        at.set_title(_short(post.names[k]))
+        at.axhspan(-noise, noise, color=GREY, alpha=0.2, lw=0, label="what chance alone gives")
+        at.axhline(0.0, color=GREY, lw=0.8)
+        for i in range(chains):
+            at.plot(memory[k][i, : steps + 1], lw=1.0, **_chain(i, chains))
+        at.set_ylim(min(-0.25, -1.2 * noise), 1.05)
+        at.set_xlim(0, max(steps, 1))
+        at.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+
+    title = "How long the chains remember: autocorrelation"
+    return _panels(shown, draw, title, left_out, columns=4, height=1.45, below="draws apart", share=True)
+
+
+def value_intervals(post: Posterior, truth: Any = None) -> Figure:
+    """Every coefficient on one scale: the mean, the middle half and the middle 90% of its posterior."""
+    true = None if truth is None else _truth(truth, len(post.names))
+    return _intervals(post.values, post.names, true, "What was learnt, with its uncertainty", "value")
+
+
+def reward_intervals(reward: Reward, truth: Any = None) -> Figure:
+    """The reward of each state with its uncertainty; `truth` is centred first, because rewards have no zero."""
+    names = [str(state) for state in reward.states]
+    true = None if truth is None else _truth(truth, len(names))
+    if true is not None:
+        true = true - true.mean()
+    draws = reward.draws.reshape(-1, len(names))
+    return _intervals(draws, names, true, "The reward behind the values", "reward, up to an additive constant")
+
+
+def calibration(prediction: Prediction) -> Figure:
+    """Did predictions made with probability p come true in a share p of the decisions?
+
+    Decisions are gathered by the probability of their predicted action. Points on the diagonal are right; the grey bars
+    are where 95% of the points of a right predictor fall, given how few decisions some of them stand for.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    bins = prediction.calibration()
+    with _style():
+        figure = _figure(6.0, 5.2)
+        at, counts = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
+        at.plot([0, 1], [0, 1], color=GREY, lw=1.0, label="as often as predicted")
+        reach = 1.96 * bins.standard_error
+        low, high = np.maximum(bins.predicted - reach, 0.0), np.minimum(bins.predicted + reach, 1.0)
+        at.vlines(bins.predicted, low, high, color=GREY, alpha=0.45, lw=7, label="chance (95%)")
+        at.plot(bins.predicted, bins.observed, "o", color=BLUE, mec="white", ms=8, label="what happened")
+        at.set_ylim(-0.03, 1.03)
+        at.set_ylabel("share that came true")
+        counts.bar(bins.low, bins.count, bins.high - bins.low, align="edge", color=BLUE, alpha=0.55, ec="white")
+        counts.set_ylabel("decisions")
+        counts.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+        counts.set_xlabel("probability of the predicted action")
+        counts.set_xlim(-0.02, 1.02)
+        wrong = f"predicted wrongly: {prediction.error:.0%} of {len(prediction.decisions)} decisions"
+        note = f"Error E_a, {wrong}; mean log probability of what was chosen: {prediction.log_score:.3f}."
+        _finish(figure, "Can its predictions be believed?", note)
+    return figure
+
+
+def _intervals(draws: Floats, names: Sequence[str], truth: Floats | None, title: str, label: str) -> Figure:
+    count = len(names)
+    shown = np.arange(count)
+    note = ""
+    if count > LINES:
+        far = np.abs(np.median(draws, axis=0)) / np.maximum(draws.std(axis=0), 1e-300)
+        shown = np.sort(np.argsort(-far, kind="stable")[:LINES])
+        note = f"Shown are the {LINES} of {count} that are most clearly not zero; {count - LINES} are left out."
+    low, lower, upper, high = np.quantile(draws[:, shown], [0.05, 0.25, 0.75, 0.95], axis=0)
+    place_of = np.arange(len(shown))[::-1]
+
+    with _style():
+        figure = _figure(7.0, 1.25 + 0.26 * len(shown))
+        at = figure.subplots()
+        at.axvline(0.0, color=GREY, lw=0.8, zorder=0)
+        at.hlines(place_of, low, high, color=BLUE, lw=1.4, label="middle 90%")
+        at.hlines(place_of, lower, upper, color=BLUE, lw=4.5, alpha=0.55, label="middle half")
+        at.plot(draws[:, shown].mean(axis=0), place_of, "o", color=BLUE, mec="white", ms=6, label="mean")
+        if truth is not None:
+            at.plot(truth[shown], place_of, "D", color="none", mec=ORANGE, mew=1.6, ms=6.5, label="truth")
+        at.set_yticks(place_of, [_short(names[int(k)]) for k in shown])
+        at.set_ylim(-0.7, len(shown) - 0.3)
+        at.set_xlabel(label)
+        at.tick_params(axis="y", length=0)
+        at.grid(axis="x", color=GREY, alpha=0.25, lw=0.6)
+        at.spines["left"].set_visible(False)
+        _finish(figure, title, note)
+    return figure
+
+
+def _panels(
+    shown: Ints,
+    draw: Callable[[Axes, int], None],
+    title: str,
+    note: str,
+    *,
+    columns: int,
+    height: float,
+    below: str = "",
+    share: bool = False,
+) -> Figure:
+    """Small multiples, one panel for each coefficient, with one legend for all."""
+    columns = min(len(shown), columns)
+    rows = -(-len(shown) // columns)
+    with _style():
+        figure = _figure(8.4 if columns > 1 else 6.4, 0.9 + rows * height)
+        grid = figure.subplots(rows, columns, squeeze=False, sharex=bool(below), sharey=share)
+        for spare in grid.flat[len(shown) :]:
+            figure.delaxes(spare)
+        for i, (at, k) in enumerate(zip(grid.flat, shown, strict=False)):
+            draw(at, int(k))
+            if below and i + columns >= len(shown):  # nothing stands below this panel
+                at.set_xlabel(below)
+                at.tick_params(labelbottom=True)
+        _finish(figure, title, note)
+    return figure
+
+
+def _finish(figure: Figure, title: str, note: str) -> None:
+    """A title, one legend of all marks below it, and at the foot what the reader should know."""
+    inch = 1.0 / figure.get_figheight()
+    edge = 0.1 / figure.get_figwidth()
+    figure.text(edge, 1.0 - 0.1 * inch, title, va="top", fontsize=11.5, fontweight="bold")
+    marks = {name: mark for at in figure.axes for mark, name in zip(*at.get_legend_handles_labels(), strict=True)}
+    where = (edge, 1.0 - 0.36 * inch)
+    figure.legend(
+        list(marks.values()), list(marks), loc="upper left", bbox_to_anchor=where, ncols=len(marks) or 1, fontsize=8,
+        borderpad=0.0,
+    )  # fmt: skip
+    foot = 0.25 * inch if note else 0.0
+    if note:
+        figure.text(edge, 0.06 * inch, note, va="bottom", fontsize=8, color="#5b6069")
+    figure.set_layout_engine("constrained", rect=(edge / 2, foot, 1.0 - edge, 1.0 - foot - 0.58 * inch))
+
+
+def _chain(i: int, chains: int) -> dict[str, Any]:
+    """The colour of a chain, and its label while there are few enough to tell apart."""
+    label = f"chain {i + 1}" if chains <= 4 else "each chain"
+    return {"color": CHAINS[i % len(CHAINS)], "label": label}
+
+
+def _style() -> AbstractContextManager[None]:
+    import matplotlib
+
+    # the reader's own settings are set aside; only to look up the backend would load pyplot
+    plain = {key: matplotlib.rcParamsDefault[key] for key in matplotlib.rcParamsDefault if "backend" not in key}
+    return matplotlib.rc_context({**plain, **STYLE})
+
+
+def _figure(width: float, height: float) -> Figure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height))
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _worth_showing(post: Posterior) -> tuple[Ints, str]:
+    """Which coefficients get a panel, and a sentence when that is not all of them."""
+    count = len(post.names)
+    if count <= PANELS:
+        return np.arange(count), ""
+    summary = post.summary()
+    shown = np.sort(np.argsort(np.where(summary.fixed, np.inf, summary.ess_bulk), kind="stable")[:PANELS])
+    return shown, f"Shown are the {PANELS} coefficients with the fewest effective draws; {count - PANELS} are left out."
+
+
+def _truth(truth: Any, count: int) -> Floats:
+    given = np.asarray(truth, dtype=np.float64)
+    if given.shape != (count,):
+        raise ValueError(f"truth has shape {given.shape}; give {count} numbers, one for each")
+    return given
+
+
+def _prior_moments(post: Posterior) -> tuple[Floats, Floats] | None:
+    """(K,) means and sds of the prior; None when it is flat."""
+    placed = place(post.prior, post.decisions)
+    if placed.flat:
+        return None
+    variance = np.einsum("ki,ij,kj->k", placed.basis, np.linalg.inv(placed.precision), placed.basis)
+    return placed.mean, np.sqrt(variance)
+
+
+def _density(draws: Floats, grid: Floats) -> Floats:
+    """A smooth density of the draws at each point of the grid."""
+    some = draws[:: -(-draws.size // SMOOTHED)]
+    quarter = np.subtract(*np.quantile(some, [0.75, 0.25])) / 1.349
+    width = 0.9 * (min(some.std(), quarter) or some.std()) * some.size**-0.2
+    if width == 0.0:
+        return np.zeros_like(grid)  # a chain that stands still has no density to draw
+    bumps = np.exp(-0.5 * ((grid[:, None] - some) / width) ** 2)
+    return np.asarray(bumps.mean(axis=1) / (width * np.sqrt(2.0 * np.pi)))
+
+
+def _autocorrelation(draws: Floats) -> Floats:
+    """(chain, lag) correlation of each chain with itself, some draws later; one at lag zero."""
+    count = draws.shape[1]
+    off = draws - draws.mean(axis=1, keepdims=True)
+    power = np.abs(np.fft.rfft(off, n=2 * count, axis=1)) ** 2
+    covariance = np.fft.irfft(power, axis=1)[:, :count]
+    still = covariance[:, :1] <= 0.0
+    return np.where(still, 1.0, covariance / np.where(still, 1.0, covariance[:, :1]))
+
+
+def _short(name: str) -> str:
+    """A name that fits over a panel, with no letter read as mathematics."""
+    cut = name if len(name) <= 24 else f"{name[:12]}…{name[-11:]}"
+    return cut.replace("$", r"\$")

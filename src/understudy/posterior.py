@@ -1,0 +1,337 @@
+"""Posterior: the draws, what they were learnt from, and whether to trust them.
+
+A posterior is draws of the coefficients, (chain, draw, K), kept together with the decisions, the prior and the
+settings that made them, so that the file is enough to predict from and to run again. Files are NetCDF with the groups
+ArviZ reads (posterior, sample_stats, observed_data, constant_data); what is not an array is JSON in the attributes.
+A file ends with a checksum, which NetCDF readers pass over, because HDF5 may hang on a damaged one or misread it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import scipy.sparse as sp
+
+from understudy._arrays import Floats
+from understudy._files import refuse_unwritable, whole_file
+from understudy.decisions import Block, Decisions
+from understudy.diagnostics import Summary, spread, summarise
+from understudy.priors import Flat, Gaussian, Prior
+
+FORMAT = 1  # of the file; raise it when an older understudy could no longer read what is written
+SEAL = b"understudy sha256 "  # then 32 bytes: the checksum of all bytes before the seal
+
+Array = np.ndarray[Any, Any]
+Variables = dict[str, tuple[tuple[str, ...], Array]]  # name -> dimensions and numbers
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior:
+    """Draws of the coefficients with all they came from; frozen, and checked when made.
+
+    Args:
+        draws: (chain, draw, K) finite numbers, unweighted.
+        decisions: what they were learnt from.
+        prior: what was believed before.
+        engine: the name of the engine that drew them.
+        stats: what the engine tells of each draw, such as its acceptance rate; each (chain, draw).
+        settings: how it was run (seed, draws, warmup, thin, options, complete); anything JSON can hold.
+    """
+
+    draws: Floats
+    decisions: Decisions
+    prior: Prior
+    engine: str
+    stats: Mapping[str, Array] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        draws = np.array(self.draws, dtype=np.float64, order="C")
+        if draws.ndim != 3 or 0 in draws.shape:
+            raise ValueError(
+                f"draws must be a (chain, draw, K) array with at least one draw; its shape is {draws.shape}"
+            )
+        if draws.shape[2] != len(self.names):
+            raise ValueError(f"draws of {draws.shape[2]} coefficients, but the decisions have {len(self.names)}")
+        bad = np.argwhere(~np.isfinite(draws))
+        if bad.size:
+            chain, draw, k = bad[0]
+            raise ValueError(
+                f"chain {chain}, draw {draw}: {self.names[k]} is {draws[chain, draw, k]}; draws must be finite"
+            )
+        _ = self.decisions.taken  # refuses decisions whose choices were not seen
+        if not isinstance(self.prior, Gaussian | Flat):
+            raise ValueError(f"prior must be us.Gaussian(variance) or us.Flat(), not {self.prior!r}")
+        stats = {name: np.array(values) for name, values in self.stats.items()}
+        for name, values in stats.items():
+            if not name.isidentifier() or name in ("chain", "draw"):
+                raise ValueError(f"the stat {name!r} needs another name: one word, and neither chain nor draw")
+            if values.shape != draws.shape[:2]:
+                raise ValueError(
+                    f"the stat {name!r} has shape {values.shape}; it needs one number a draw, {draws.shape[:2]}"
+                )
+        for array in (draws, *stats.values()):
+            array.flags.writeable = False
+        try:
+            # through JSON and back, so that a saved posterior has the same settings as the one it was saved from
+            settings = json.loads(json.dumps(dict(self.settings), default=_plain))
+        except (TypeError, ValueError) as reason:
+            raise ValueError(f"the settings must be text, numbers, lists and mappings only ({reason})") from None
+        for name, value in (("draws", draws), ("stats", stats), ("settings", settings)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The K coefficient names."""
+        return self.decisions.names
+
+    @property
+    def values(self) -> Floats:
+        """(chains * draws, K) the draws of all chains, one after the other."""
+        return self.draws.reshape(-1, self.draws.shape[2])
+
+    @property
+    def mean(self) -> Floats:
+        """(K,) posterior means."""
+        return np.asarray(self.values.mean(axis=0))
+
+    @property
+    def sd(self) -> Floats:
+        """(K,) posterior standard deviations; NaN from a single draw, which has none."""
+        return spread(self.draws)
+
+    def __getitem__(self, name: str) -> Floats:
+        """(chain, draw) the draws of one coefficient."""
+        if name not in self.names:
+            some = ", ".join(self.names[:8]) + (", ..." if len(self.names) > 8 else "")
+            raise ValueError(f"there is no coefficient {name!r}; there are {some}")
+        return self.draws[:, :, self.names.index(name)]
+
+    def __repr__(self) -> str:
+        chains, draws, width = self.draws.shape
+        return f"<Posterior: {chains} chains of {draws} draws, {width} coefficients, engine {self.engine}>"
+
+    def summary(self) -> Summary:
+        """Means, spreads and diagnostics of each coefficient, and in words whether to trust them."""
+        blocks, centred = self.decisions.blocks, self.prior.centred
+        # a coefficient alone in a centred block can only be zero, and is not stuck
+        alone = [b.size == 1 and (b.centred if centred is None else centred) for b in blocks]
+        return summarise(
+            self.draws,
+            self.names,
+            fixed=np.repeat(alone, [b.size for b in blocks]),
+            interrupted=self.settings.get("complete") is False,
+            requested=self.settings.get("draws"),
+        )
+
+    def to_arviz(self, log_likelihood: bool = True) -> Any:
+        """The same as ArviZ's InferenceData (ArviZ 0.x) or xarray DataTree (ArviZ 1.x).
+
+        Args:
+            log_likelihood: add the exact log-likelihood of every choice under every draw, as arviz.loo needs.
+        """
+        import xarray as xr
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # ArviZ 0.23 announces 1.0 once a day
+            import arviz
+
+        sets = {name: xr.Dataset(group) for name, group in _groups(self, log_likelihood).items()}
+        if hasattr(arviz, "InferenceData"):
+            return arviz.InferenceData(attrs=_attributes(self), **sets)
+        return xr.DataTree.from_dict({"/": xr.Dataset(attrs=_attributes(self)), **sets})
+
+    def save(self, path: str | os.PathLike[str], log_likelihood: bool = False) -> None:
+        """Write a NetCDF file that `load` and ArviZ read; the file is there whole or not at all."""
+        import h5netcdf
+
+        refuse_unwritable(Path(path))
+        # written to memory first: a full disk then meets a plain write, which fails cleanly
+        image = io.BytesIO()
+        with h5netcdf.File(image, "w") as file:
+            for key, value in _attributes(self).items():
+                file.attrs[key] = value
+            for name, variables in _groups(self, log_likelihood).items():
+                _write(file.create_group(name), variables)
+        seal = SEAL + hashlib.sha256(image.getbuffer()).digest()
+        image.seek(0, os.SEEK_END)
+        image.write(seal)
+        with whole_file(path) as stream:
+            stream.write(image.getbuffer())
+
+
+def load(path: str | os.PathLike[str]) -> Posterior:
+    """Read a posterior that `Posterior.save` wrote."""
+    import h5py
+
+    source = Path(path)
+    try:
+        stream = source.open("rb")
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {source}") from None
+    except IsADirectoryError:
+        raise ValueError(f"{source} is a folder, not a saved posterior") from None
+    except OSError as reason:
+        raise ValueError(f"{source} cannot be read: {reason.strerror or reason}") from None
+    with stream:
+        if stream.read(8) != b"\x89HDF\r\n\x1a\n":
+            raise ValueError(f"{source} is not a posterior saved by understudy: it is not a NetCDF 4 file")
+        damaged = f"{source} is damaged or cut short and cannot be read"
+        if not _intact(stream):
+            raise ValueError(damaged)
+        try:
+            with h5py.File(stream, "r") as file:
+                ours = str(file.attrs.get("created_by")) == "understudy"
+                version = int(np.ravel(file.attrs["format_version"])[0]) if ours else FORMAT
+                posterior = _read(file) if ours and version <= FORMAT else None
+        except Exception:  # HDF5 reports damage through nearly every kind of exception there is
+            raise ValueError(damaged) from None
+    if version > FORMAT:
+        raise ValueError(
+            f"{source} was written by a newer understudy (file format {version}; this one reads {FORMAT}); upgrade it"
+        )
+    if posterior is None:
+        raise ValueError(f"{source} is not a posterior saved by understudy: it is some other program's NetCDF file")
+    return posterior
+
+
+def _intact(stream: BinaryIO) -> bool:
+    """Whether the seal is unbroken; a file without one, which ArviZ may have written anew, is left to HDF5."""
+    end = max(0, stream.seek(0, os.SEEK_END) - len(SEAL) - 32)
+    stream.seek(end)
+    seal = stream.read()
+    if not seal.startswith(SEAL):
+        return True
+    digest = hashlib.sha256()
+    stream.seek(0)
+    while end > 0:
+        piece = stream.read(min(end, 1 << 20))
+        digest.update(piece)
+        end -= len(piece)
+    return seal == SEAL + digest.digest()
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know of, as what it does."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{value!r} is a {type(value).__name__}")
+
+
+def _attributes(post: Posterior) -> dict[str, Any]:
+    if isinstance(post.prior, Flat):
+        prior = {"kind": "flat", "centred": post.prior.centred}
+    else:
+        prior = {"kind": "gaussian", **{f: getattr(post.prior, f) for f in ("variance", "mean", "centred")}}
+    return {
+        "created_by": "understudy",
+        "format_version": FORMAT,
+        "engine": post.engine,
+        "settings": json.dumps(post.settings),
+        "prior": json.dumps(prior, default=_plain),
+        "blocks": json.dumps([[b.name, b.size, b.centred] for b in post.decisions.blocks], default=_plain),
+    }
+
+
+def _groups(post: Posterior, log_likelihood: bool) -> dict[str, Variables]:
+    """Everything that is an array, as ArviZ groups it; a variable named like its dimension labels it."""
+    d, (chains, draws, _) = post.decisions, post.draws.shape
+    each = ("chain", "draw")
+    drawn: Variables = {"chain": (("chain",), np.arange(chains)), "draw": (("draw",), np.arange(draws))}
+    names: Variables = {"coefficient": (("coefficient",), np.array(post.names, dtype=object))}
+    decision: Variables = {"decision": (("decision",), d.ids)}
+    groups: dict[str, Variables] = {"posterior": {**drawn, **names, "v": ((*each, "coefficient"), post.draws)}}
+    if post.stats:
+        groups["sample_stats"] = {**drawn, **{name: (each, values) for name, values in post.stats.items()}}
+    if log_likelihood:
+        from understudy.likelihood import log_likelihood as exact
+
+        chosen = exact(d, post.values).reshape(chains, draws, len(d))
+        groups["log_likelihood"] = {**drawn, **decision, "choice": ((*each, "decision"), chosen)}
+    groups["observed_data"] = {**decision, "chosen": (("decision",), d.taken - d.start[:-1])}
+    constant: Variables = {**names, "start": (("boundary",), d.start), "ids": (("decision",), d.ids)}
+    if sp.issparse(d.rows):
+        constant["rows_indptr"] = (("pointer",), d.rows.indptr)
+        constant["rows_indices"] = (("cell",), d.rows.indices)
+        constant["rows_data"] = (("cell",), d.rows.data)
+    else:
+        constant["rows"] = (("row", "coefficient"), d.rows)
+    for label, dimension, values in (("actions", "row", d.actions), ("groups", "decision", d.groups)):
+        if values is not None:
+            constant[label] = ((dimension,), values)
+    groups["constant_data"] = constant
+    return groups
+
+
+def _write(group: Any, variables: Variables) -> None:
+    """One group of the file. What NetCDF has no type for is written as text or whole numbers, its type beside it."""
+    import h5py
+
+    group.dimensions = {
+        name: size for dims, data in variables.values() for name, size in zip(dims, data.shape, strict=True)
+    }
+    for key, (dims, data) in variables.items():
+        if data.dtype.kind in "iu" or (data.dtype.kind == "f" and data.dtype.itemsize in (4, 8)):
+            group.create_variable(key, dims, data=data)
+            continue
+        if data.dtype.kind == "U" or (data.dtype.kind == "O" and all(isinstance(x, str) for x in data.flat)):
+            odd = [str(x) for x in data.flat if "\0" in x or x.encode("utf-8", "ignore").decode() != x]
+            if odd:
+                raise ValueError(f"{key} {odd[0]!r} has a character that a NetCDF file cannot hold; rename it")
+            variable = group.create_variable(key, dims, dtype=h5py.string_dtype(), data=data.astype(object))
+        elif data.dtype.kind in "bmM":
+            whole = np.int8 if data.dtype.kind == "b" else np.int64
+            variable = group.create_variable(key, dims, data=data.astype(whole))
+        else:
+            kind = "mixed types" if data.dtype.kind == "O" else str(data.dtype)
+            raise ValueError(
+                f"the {key} are of {kind}, which a NetCDF file cannot hold; make them all text or all numbers"
+            )
+        variable.attrs["dtype"] = "bool" if data.dtype.kind == "b" else data.dtype.str
+
+
+def _read(file: Any) -> Posterior:
+    """What `save` wrote, checked afresh as it is put together."""
+    import h5py
+
+    def get(name: str, optional: bool = False) -> Any:
+        if optional and name not in file:
+            return None
+        variable = file[name]
+        data = variable.asstr()[...] if h5py.check_string_dtype(variable.dtype) else variable[...]
+        kind = variable.attrs.get("dtype")
+        return data if kind is None else data.astype(kind)
+
+    names, start = get("posterior/coefficient"), get("constant_data/start")
+    rows = get("constant_data/rows", optional=True)
+    if rows is None:
+        parts = tuple(get(f"constant_data/rows_{part}") for part in ("data", "indices", "indptr"))
+        rows = sp.csr_array(parts, shape=(int(start[-1]), len(names)))
+    notes = {key: json.loads(file.attrs[key]) for key in ("blocks", "prior", "settings")}
+    decisions = Decisions(
+        rows,
+        start,
+        get("observed_data/chosen"),
+        names=names,
+        actions=get("constant_data/actions", optional=True),
+        groups=get("constant_data/groups", optional=True),
+        blocks=[Block(*block) for block in notes["blocks"]],
+        ids=get("constant_data/ids"),
+    )
+    kind = {"gaussian": Gaussian, "flat": Flat}[notes["prior"].pop("kind")]
+    numbers = {
+        key: np.array(value, float) if isinstance(value, list) else value for key, value in notes["prior"].items()
+    }
+    stats = {key: get(f"sample_stats/{key}") for key in file.get("sample_stats", ()) if key not in ("chain", "draw")}
+    return Posterior(get("posterior/v"), decisions, kind(**numbers), file.attrs["engine"], stats, notes["settings"])

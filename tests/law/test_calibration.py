@@ -1,0 +1,65 @@
+"""Simulation-based calibration: the truth's rank among posterior draws is uniform, for every engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import understudy as us
+from evidence import assert_uniform_ranks
+from problems import VARIANTS, build, choose, label, mdp_offers, ragged_offers
+from understudy._arrays import Ints
+from understudy.decisions import Decisions
+from understudy.engines.augmented import Options
+from understudy.priors import place
+
+KAPPA = 4.0
+DRAWS, THIN, WARMUP = 63, 15, 150
+OFFERS = {"mdp": mdp_offers(states=5, actions=3, count=20, seed=1), "ragged": ragged_offers(4, 20, seed=2)}
+CASES = [(v, p) for p in OFFERS for v in VARIANTS if p == "mdp" or v[0] in ("da", "px-scale")]
+
+
+def ranks(
+    variant: tuple[str, Options], offers: Decisions, replications: int, seed: int, lost: float | None = None
+) -> Ints:
+    """(replications, K + 1) ranks of the true coefficients and of their log-likelihood among 63 thinned draws."""
+    rng = np.random.default_rng(seed)
+    truths = place(us.Gaussian(KAPPA), offers).draw(rng, replications)
+    out = np.empty((replications, len(offers.names) + 1), dtype=np.int64)
+    for i, truth in enumerate(truths):
+        seen = offers.with_choices(choose(rng, offers, truth)[0])
+        engine = build(variant, seen, us.Gaussian(KAPPA))
+        if lost is not None:
+            engine = replace(engine, move=engine.move._replace(lost=lost))
+        state = engine.start(rng, None)
+        state, _, _ = engine.advance(rng, state, 1, WARMUP)
+        _, draws, _ = engine.advance(rng, state, DRAWS, THIN)
+        fit = us.log_likelihood(seen, np.vstack([draws, truth])).sum(axis=1)
+        out[i, :-1] = (draws < truth).sum(axis=0)
+        out[i, -1] = (fit[:-1] < fit[-1]).sum()
+    return out
+
+
+def _check(found: Ints) -> None:
+    for k in range(found.shape[1]):
+        assert_uniform_ranks(found[:, k], DRAWS, false_alarm=1e-6 / found.shape[1])
+
+
+@pytest.mark.parametrize(("variant", "problem"), CASES, ids=lambda x: x if isinstance(x, str) else label(x))
+def test_ranks_are_uniform(variant: tuple[str, Options], problem: str) -> None:
+    """The subset that always runs: 400 replications."""
+    _check(ranks(variant, OFFERS[problem], 400, seed=4))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("variant", "problem"), CASES, ids=lambda x: x if isinstance(x, str) else label(x))
+def test_ranks_are_uniform_in_the_long_run(variant: tuple[str, Options], problem: str) -> None:
+    """The full run: 4,000 replications."""
+    _check(ranks(variant, OFFERS[problem], 4_000, seed=5))
+
+
+def test_a_wrong_shape_is_caught() -> None:
+    with pytest.raises(AssertionError, match="ranks are not uniform"):
+        _check(ranks(("px-both", Options()), OFFERS["mdp"], 400, seed=4, lost=20.0))

@@ -1,0 +1,101 @@
+"""The exact posterior of the two-state example of docs/mathematics.md, for every engine; and the wrong samplers it catches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import understudy as us
+from evidence import assert_mean, assert_sd, limit, mutant, z_of_mean
+from problems import VARIANTS, build, label, long_run, rebuild, two_states
+from understudy.engines.augmented import Augmented, Options
+from understudy.kernels.expansion import Move
+from understudy.priors import Prior
+
+EXACT: dict[str, tuple[Prior, float, float]] = {
+    "kappa 3": (us.Gaussian(3.0), 0.631026, 0.747402),
+    "flat": (us.Flat(), 1.06463, 0.99780),
+}
+DRAWS = 200_000
+
+
+@pytest.mark.parametrize("which", EXACT)
+def test_the_published_moments_are_those_of_the_exact_likelihood(which: str) -> None:
+    prior, mean, sd = EXACT[which]
+    first = np.linspace(-12, 16, 200_001)
+    values = np.stack([first, -first], axis=1)
+    log_density = us.log_likelihood(two_states(), values[::20]).sum(axis=1)
+    log_density = np.interp(first, first[::20], log_density)
+    if isinstance(prior, us.Gaussian):
+        log_density = log_density - 2 * first**2 / (2 * 3.0)
+    weight = np.exp(log_density - log_density.max())
+    weight /= weight.sum()
+    assert weight @ first == pytest.approx(mean, abs=1e-5)
+    assert np.sqrt(weight @ (first - weight @ first) ** 2) == pytest.approx(sd, abs=1e-5)
+
+
+@pytest.mark.parametrize("which", EXACT)
+@pytest.mark.parametrize("variant", VARIANTS, ids=label)
+def test_every_engine_has_the_exact_mean_and_sd(variant: tuple[str, Options], which: str) -> None:
+    prior, mean, sd = EXACT[which]
+    draws = long_run(build(variant, two_states(), prior), DRAWS, seed=1, init=np.zeros(2))
+    np.testing.assert_allclose(draws.sum(axis=1), 0.0, atol=1e-9)
+    assert_mean(draws[:, 0], mean, false_alarm=1e-6)
+    assert_sd(draws[:, 0], mean, sd, false_alarm=1e-6)
+
+
+def _is_caught(engine: Augmented, mean: float, sd: float) -> bool:
+    draws = long_run(engine, DRAWS, seed=1, init=np.zeros(2))[:, 0]
+    far = limit(1e-6)
+    return abs(z_of_mean(draws, mean)) > far or abs(z_of_mean((draws - mean) ** 2, sd**2)) > far
+
+
+HAAR, PROPER, PAPER = Options(), Options(a=2.0, b=3.0), Options("metropolis")
+MUTANTS: dict[str, tuple[str, str, Options, Callable[[Move], Move]]] = {
+    "shape P/2 under the flat prior": ("flat", "px-both", HAAR, lambda m: m._replace(lost=0.0)),
+    "shape P/2 - 1 under the flat prior": ("flat", "px-both", HAAR, lambda m: m._replace(lost=2.0)),
+    "IG(a, b) without the chi-squared term": ("flat", "px-both", PROPER, lambda m: m._replace(lost=0.0)),
+    "no Jacobian": ("kappa 3", "px-scale", HAAR, lambda m: m._replace(lost=6.0)),
+    "missing sum to zero": ("kappa 3", "px-both", HAAR, lambda m: m._replace(constants=m.constants[:0])),
+    "wrong sign of z2": ("kappa 3", "px-translate", PAPER, lambda m: m._replace(offsets=-m.offsets)),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_wrong_move_is_caught(name: str) -> None:
+    which, move, options, spoil = MUTANTS[name]
+    prior, mean, sd = EXACT[which]
+    engine = build((move, options), two_states(), prior)
+    assert _is_caught(replace(engine, move=spoil(engine.move)), mean, sd), (
+        f"the mutant '{name}' passes for a right sampler"
+    )
+
+
+REVERSE = "    log_ratio += 0.5 * (((z - m) / s) ** 2 - ((held - m) / s) ** 2)\n"
+SOURCE_MUTANTS: dict[str, tuple[str, str, str, Options]] = {
+    "MH without the reverse term": ("kernels/utilities.py", REVERSE.strip(), "pass", PAPER),
+    "every exact proposal accepted": (
+        "kernels/utilities.py",
+        "if allowed <= log_ratio:\n                break",
+        "break",
+        HAAR,
+    ),
+    "noise of the coefficients not rescaled": (
+        "kernels/expansion.py",
+        "root * rng.standard_normal()",
+        "rng.standard_normal()",
+        HAAR,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOURCE_MUTANTS)
+def test_a_wrong_kernel_is_caught(name: str, tmp_path: Path) -> None:
+    file, old, new, options = SOURCE_MUTANTS[name]
+    prior, mean, sd = EXACT["kappa 3"]
+    engine = rebuild(mutant(tmp_path, file, old, new), ("px-both", options), two_states(), prior)
+    assert _is_caught(engine, mean, sd), f"the mutant '{name}' passes for a right sampler"

@@ -1,0 +1,95 @@
+"""The utilities given the value: their law, the paper's acceptance rate, and the trap of a far start."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats as st
+from scipy.special import log_ndtr
+
+import understudy as us
+from problems import build, choose, mdp_offers
+from understudy._arrays import Floats
+from understudy.engines.augmented import Options
+from understudy.kernels.utilities import draw_utilities, move_utilities
+
+CASES = {
+    "alone": ([0.3], 0),
+    "a tie of two": ([1.0, 1.0], 0),
+    "duplicates of the chosen": ([2.0, 2.0, 2.0, -1.0], 1),
+    "leads many by three": ([3.0] + [0.0] * 30, 0),
+    "the worst is chosen": ([-6.0, 0.0, 1.0, 6.0], 0),
+    "far rivals matter low down": ([0.0, 9.0, -4.6, -8.7], 0),
+    "hundreds apart": ([-150.0, 150.0, 149.0, -300.0], 0),
+}
+
+
+def _cdf_of_chosen(mu: Floats, chosen: int) -> tuple[Floats, Floats]:
+    """The law of the chosen utility by brute summation on a fine grid around its mass."""
+    rivals = np.delete(mu, chosen)
+
+    def log_f(z: Floats) -> Floats:
+        return np.asarray(-0.5 * (z - mu[chosen]) ** 2 + log_ndtr(z[:, None] - rivals[None, :]).sum(axis=1))
+
+    z = np.linspace(mu.min() - 12, mu.max() + 12, 200_001)
+    mass = z[log_f(z) > log_f(z).max() - 40]
+    z = np.linspace(mass[0], mass[-1], 40_001)
+    weight = np.exp(log_f(z) - log_f(z).max())
+    return z, np.concatenate([[0.0], np.cumsum((weight[1:] + weight[:-1]) / 2)]) / (
+        (weight[1:] + weight[:-1]) / 2
+    ).sum()
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("how", ["exact", "metropolis"])
+def test_chosen_and_rivals_have_the_right_law(name: str, how: str) -> None:
+    """Kolmogorov-Smirnov on the chosen utility, and on each rival through its conditional law; false alarm 1e-6 each."""
+    means, chosen = CASES[name]
+    count = 20_000
+    mu = np.tile(np.array(means), count)
+    start = np.arange(count + 1) * len(means)
+    taken = start[:-1] + chosen
+    near, w = np.empty(len(means)), np.empty(mu.size)
+    rng = np.random.default_rng(11)
+    draw_utilities(rng, mu, start, taken, near, np.zeros(taken.size), w)
+    if how == "metropolis":
+        for _ in range(3):
+            move_utilities(rng, mu, start, taken, near, 3, w)
+    each = w.reshape(count, -1)
+    z, cdf = _cdf_of_chosen(np.array(means), chosen)
+    assert st.kstest(np.interp(each[:, chosen], z, cdf), "uniform").pvalue > 1e-6
+    for j in range(min(len(means), 6)):
+        if j != chosen:
+            assert (each[:, j] <= each[:, chosen]).all()
+            place = np.exp(log_ndtr(each[:, j] - means[j]) - log_ndtr(each[:, chosen] - means[j]))
+            assert st.kstest(place, "uniform").pvalue > 1e-6
+
+
+def _toy(count: int, seed: int) -> us.Decisions:
+    """The paper's toy: 7 states, 3 actions, the value drawn from the prior with kappa = 2500."""
+    rng = np.random.default_rng(seed)
+    offers = mdp_offers(7, 3, count, seed)
+    value = 50.0 * rng.standard_normal(7)
+    return offers.with_choices(choose(rng, offers, value - value.mean())[0])
+
+
+def test_the_papers_step_accepts_more_than_95_percent_on_the_toy() -> None:
+    for seed in range(5):
+        engine = build(("px-both", Options("metropolis", a=1.0, b=1.0)), _toy(20, seed), us.Gaussian(2500.0))
+        rng = np.random.default_rng(seed)
+        state = engine.start(rng, None)
+        _, _, stats = engine.advance(rng, state, 5_000, 1)
+        assert stats["acceptance"].mean() > 0.95
+
+
+def test_a_far_start_freezes_the_papers_step_but_not_the_exact_draw() -> None:
+    """The proposal's right tail is lighter than its target's: utilities that start far above are kept for ever."""
+    mu, start, taken = np.zeros(300), np.arange(101) * 3, np.arange(100) * 3
+    near = np.empty(3)
+    rng = np.random.default_rng(1)
+    w = np.full(300, 10.0)
+    for _ in range(1000):
+        move_utilities(rng, mu, start, taken, near, 3, w)
+    assert (w[taken] == 10.0).mean() > 0.9
+    draw_utilities(rng, mu, start, taken, near, np.zeros(taken.size), w)
+    assert w[taken].max() < 6.0

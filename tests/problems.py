@@ -1,0 +1,79 @@
+"""Small problems whose posteriors are known, and every engine there is to try on them."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import understudy as us
+from understudy._arrays import Floats
+from understudy.decisions import Block, Decisions
+from understudy.engines.augmented import MOVES, Augmented, Options
+from understudy.priors import Prior, place
+
+VARIANTS = [
+    (name, Options(utilities, a, b))
+    for name, (scale, _) in MOVES.items()
+    for utilities in ("exact", "metropolis")
+    for a, b in ([(0.0, 0.0), (2.0, 3.0)] if scale else [(0.0, 0.0)])
+]
+"""Every engine with both ways to draw utilities and, where there is a scale, both kinds of working prior."""
+
+
+def label(variant: tuple[str, Options]) -> str:
+    name, options = variant
+    return f"{name}-{options.utilities}" + ("-proper" if options.a else "")
+
+
+def two_states() -> Decisions:
+    """The example of docs/mathematics.md: rows [.8 .2; .3 .7] four times, chosen 0, 0, 1, 0."""
+    return Decisions([[0.8, 0.2], [0.3, 0.7]] * 4, [0, 2, 4, 6, 8], [0, 0, 1, 0], blocks=[Block("value", 2, True)])
+
+
+def mdp_offers(states: int, actions: int, count: int, seed: int) -> Decisions:
+    """Decisions of a random MDP in random states; choices not seen."""
+    rng = np.random.default_rng(seed)
+    mdp = us.random_mdp(rng, states, actions)
+    return mdp.decisions(rng.integers(0, states, count))
+
+
+def ragged_offers(features: int, count: int, seed: int) -> Decisions:
+    """Decisions of one to seven actions with normal features; choices not seen."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 8, count)
+    return Decisions(rng.standard_normal((sizes.sum(), features)), np.concatenate([[0], np.cumsum(sizes)]))
+
+
+def choose(rng: np.random.Generator, offers: Decisions, v: Floats) -> tuple[Any, Floats]:
+    """What a noisy controller with value v takes: (T,) choices, and the (P,) utilities behind them."""
+    w = offers.rows @ v + rng.standard_normal(offers.rows.shape[0])
+    chosen = [int(np.argmax(w[a:b])) for a, b in zip(offers.start[:-1], offers.start[1:], strict=True)]
+    return np.array(chosen), w
+
+
+def build(variant: tuple[str, Options], decisions: Decisions, prior: Prior) -> Augmented:
+    name, options = variant
+    return Augmented.build(name, decisions, place(prior, decisions), options)
+
+
+def long_run(engine: Any, draws: int, seed: int, init: Floats) -> Floats:
+    """(draws, K) from one long chain after a short warm-up."""
+    rng = np.random.default_rng(seed)
+    state = engine.start(rng, init)
+    state, _, _ = engine.advance(rng, state, 1000, 1)
+    return np.asarray(engine.advance(rng, state, draws, 1)[1])
+
+
+def rebuild(package: ModuleType, variant: tuple[str, Options], decisions: Decisions, prior: Prior) -> Any:
+    """The same engine made of a mutant package's parts."""
+    part = {n: importlib.import_module(f"{package.__name__}.{n}") for n in ("decisions", "priors", "engines.augmented")}
+    blocks = [part["decisions"].Block(b.name, b.size, b.centred) for b in decisions.blocks]
+    copy = part["decisions"].Decisions(decisions.rows, decisions.start, decisions.chosen, blocks=blocks)
+    belief = part["priors"].Flat() if isinstance(prior, us.Flat) else part["priors"].Gaussian(prior.variance)
+    name, options = variant
+    augmented = part["engines.augmented"]
+    own = augmented.Options(options.utilities, options.a, options.b, options.newton)
+    return augmented.Augmented.build(name, copy, part["priors"].place(belief, copy), own)

@@ -1,0 +1,237 @@
+"""The main door: seeds, threads, pieces, checkpoints, Ctrl-C, and what it refuses."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import understudy as us
+from problems import VARIANTS, build, choose, label, mdp_offers, ragged_offers, two_states
+from understudy.decisions import Decisions
+from understudy.engines import run as running
+from understudy.engines.augmented import Options
+from understudy.engines.fit import NotConvergedWarning
+from understudy.priors import place
+
+
+def quick(decisions: Decisions, **settings: Any) -> us.Posterior:
+    """A short fit whose convergence does not matter."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        return us.fit(decisions, **{"prior": us.Gaussian(4.0), "draws": 60, "warmup": 20, "chains": 2, **settings})
+
+
+def test_a_converged_answer_is_silent_and_right() -> None:
+    posterior = us.fit(two_states(), us.Gaussian(3.0), draws=4000, seed=1)
+    assert posterior.engine == "px-both"
+    assert posterior.summary().trusted
+    assert posterior.mean[0] == pytest.approx(0.631, abs=0.05)
+    assert posterior.draws.shape == (4, 4000, 2)
+    assert posterior.settings["complete"] is True
+    assert (posterior.stats["acceptance"] > 0).all()
+
+
+def test_a_hundred_decisions_of_twenty_actions_converge_or_say_they_did_not() -> None:
+    rng = np.random.default_rng(0)
+    offers = Decisions(5 * rng.standard_normal((2000, 3)), np.arange(101) * 20)
+    decisions = offers.with_choices(choose(rng, offers, np.array([-3.0, -15.0, -1.0]))[0])
+    with pytest.warns(NotConvergedWarning, match="Do not trust this yet"):
+        posterior = us.fit(decisions, us.Gaussian(2500.0), draws=200, warmup=100, seed=0)
+    assert not posterior.summary().trusted
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_same_seed_gives_the_same_draws_with_any_number_of_threads(threads: int) -> None:
+    one = quick(two_states(), threads=2, chains=3)
+    other = quick(two_states(), threads=threads, chains=3)
+    np.testing.assert_array_equal(one.draws, other.draws)
+    assert not np.array_equal(one.draws[0], one.draws[1])
+    assert not np.array_equal(one.draws, quick(two_states(), seed=1, chains=3).draws)
+
+
+def test_an_unset_seed_is_recorded_and_reproduces_the_draws() -> None:
+    one = quick(two_states(), seed=None)
+    np.testing.assert_array_equal(one.draws, quick(two_states(), seed=one.settings["seed"]).draws)
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=label)
+def test_cutting_a_run_into_pieces_does_not_change_its_draws(variant: tuple[str, Options]) -> None:
+    engine = build(variant, two_states(), us.Gaussian(3.0))
+    whole_rng, cut_rng = np.random.default_rng(5), np.random.default_rng(5)
+    _, whole, _ = engine.advance(whole_rng, engine.start(whole_rng, None), 50, 2)
+    state = engine.start(cut_rng, None)
+    pieces = []
+    for count in (1, 9, 40):
+        state, piece, _ = engine.advance(cut_rng, state, count, 2)
+        pieces.append(piece)
+    np.testing.assert_array_equal(np.concatenate(pieces), whole)
+
+
+def test_thinning_keeps_every_nth_draw() -> None:
+    every = quick(two_states(), draws=60)
+    third = quick(two_states(), draws=20, thin=3)
+    np.testing.assert_array_equal(third.draws, every.draws[:, 2::3])
+
+
+def test_sparse_rows_give_the_draws_of_dense_rows() -> None:
+    import scipy.sparse as sp
+
+    offers = mdp_offers(5, 3, 20, seed=3)
+    dense = offers.with_choices(choose(np.random.default_rng(1), offers, np.arange(5.0))[0])
+    sparse = Decisions(sp.csr_array(dense.rows), dense.start, dense.chosen, blocks=dense.blocks)
+    for engine in ("px-both", "da"):
+        np.testing.assert_allclose(quick(dense, engine=engine).draws, quick(sparse, engine=engine).draws, atol=1e-6)
+
+
+def interrupted(after: int) -> Any:
+    """A run that a user stops with Ctrl-C after so many pieces."""
+    original = running.Run.go
+
+    def go(run: running.Run, threads: int) -> Any:
+        for turn, done in enumerate(original(run, threads)):
+            if turn == after:
+                raise KeyboardInterrupt
+            yield done
+
+    return go
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=label)
+def test_ctrl_c_returns_what_there_is_and_the_checkpoint_continues_to_the_same_draws(
+    variant: tuple[str, Options], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, options = variant
+    given = {"utilities": options.utilities, "a": options.a, "b": options.b}
+    settings = {"engine": name, "options": given, "draws": 500, "checkpoint": tmp_path / "run.checkpoint"}
+    monkeypatch.setattr(running, "PIECE_SECONDS", 1e-3)
+    whole = quick(two_states(), engine=name, options=given, draws=500)
+    with monkeypatch.context() as patch:
+        patch.setattr(running.Run, "go", interrupted(after=30))
+        patch.setattr(running, "PIECE_SECONDS", 2e-5)
+        partial = quick(two_states(), **settings)
+    assert partial.settings["complete"] is False
+    assert 0 < partial.draws.shape[1] < 500
+    assert "interrupted" in str(partial.summary())
+    np.testing.assert_array_equal(partial.draws, whole.draws[:, : partial.draws.shape[1]])
+    resumed = quick(two_states(), resume=True, **settings)
+    np.testing.assert_array_equal(resumed.draws, whole.draws)
+    np.testing.assert_array_equal(resumed.stats["acceptance"], whole.stats["acceptance"])
+    again = quick(two_states(), resume=True, **settings)
+    np.testing.assert_array_equal(again.draws, whole.draws)
+
+
+def test_ctrl_c_before_the_first_draw_is_an_interrupt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(running.Run, "go", interrupted(after=0))
+    monkeypatch.setattr(running, "PIECE_SECONDS", 1e-6)
+    with pytest.raises(KeyboardInterrupt):
+        quick(two_states(), warmup=1000, checkpoint=tmp_path / "run.checkpoint")
+    assert (tmp_path / "run.checkpoint").exists()
+
+
+def test_a_checkpoint_of_another_problem_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "run.checkpoint"
+    with monkeypatch.context() as patch:
+        patch.setattr(running.Run, "go", interrupted(after=1))
+        patch.setattr(running, "PIECE_SECONDS", 1e-6)
+        with pytest.raises(KeyboardInterrupt):
+            quick(two_states(), checkpoint=path)
+    with pytest.raises(ValueError, match="belongs to other decisions, prior or settings"):
+        quick(two_states(), prior=us.Gaussian(5.0), checkpoint=path, resume=True)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ValueError, match="not a checkpoint of understudy, or it is damaged"):
+        quick(two_states(), checkpoint=path, resume=True)
+    with pytest.raises(ValueError, match="there is no checkpoint"):
+        quick(two_states(), checkpoint=tmp_path / "none", resume=True)
+    with pytest.raises(ValueError, match="needs the checkpoint file"):
+        quick(two_states(), resume=True)
+
+
+def test_chains_start_where_they_are_told() -> None:
+    engine = build(("da", Options()), two_states(), us.Gaussian(3.0))
+    far = engine.start(np.random.default_rng(1), np.array([100.0, 100.0]))
+    assert far["w"].min() > 90.0
+    with pytest.raises(ValueError, match=r"init has shape \(3,\); give 2 numbers"):
+        quick(two_states(), init=np.zeros(3))
+    with pytest.raises(ValueError, match="init must be finite"):
+        quick(two_states(), init=[np.nan, 0.0])
+
+
+def test_auto_takes_every_expansion_that_the_problem_allows() -> None:
+    mdp = mdp_offers(4, 3, 10, seed=1)
+    mdp = mdp.with_choices(np.zeros(10, dtype=int))
+    ragged = ragged_offers(3, 10, seed=1)
+    ragged = ragged.with_choices(np.zeros(10, dtype=int))
+    assert quick(mdp).engine == "px-both"
+    assert quick(ragged).engine == "px-scale"
+    assert quick(mdp, prior=us.Gaussian(4.0, mean=[1.0, 0, 0, 0])).engine == "px-translate"
+    assert quick(ragged, prior=us.Gaussian(4.0, mean=1.0)).engine == "da"
+
+
+def test_a_prior_mean_is_where_uninformative_choices_leave_the_value() -> None:
+    lone = Decisions(np.ones((5, 2)), np.arange(6), np.zeros(5))
+    posterior = us.fit(lone, us.Gaussian(2.0, mean=[3.0, -1.0]), draws=4000, seed=2)
+    np.testing.assert_allclose(posterior.mean, [3.0, -1.0], atol=0.15)
+    np.testing.assert_allclose(posterior.sd, np.sqrt(2.0), rtol=0.05)
+
+
+SEPARABLE = Decisions([[1.0, 0.0], [0.0, 1.0]] * 3, [0, 2, 4, 6], [0, 0, 0], names=["height", "holes"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"engine": "nuts"}, "there is no engine 'nuts'; choose one of auto, da, px-scale"),
+        ({"draws": 0}, "draws must be a whole number, at least 1; it is 0"),
+        ({"warmup": -1}, "warmup must be a whole number, at least 0"),
+        ({"chains": 1.5}, "chains must be a whole number"),
+        ({"thin": 0}, "thin must be a whole number"),
+        ({"threads": 0}, "threads must be a whole number, at least 1"),
+        ({"seed": -1}, "seed must be a whole number, at least 0"),
+        ({"checkpoint": "nowhere/run.checkpoint"}, "there is no folder nowhere"),
+        ({"prior": us.Gaussian(0.0)}, "the prior variance must be positive; it is 0"),
+        ({"prior": us.Gaussian(-2.0)}, "the prior variance must be positive; it is -2"),
+        ({"prior": us.Gaussian(float("nan"))}, "the prior variance must be finite"),
+        ({"prior": 3.0}, "prior must be us.Gaussian"),
+        ({"options": {"colour": 1}}, "unknown option 'colour'; this engine knows utilities"),
+        ({"options": {"utilities": "gibbs"}}, 'utilities must be "exact" or "metropolis"'),
+        ({"options": {"a": 1}}, "needs a and b both positive, or both zero"),
+        ({"options": {"newton": -1}}, "cannot be -1"),
+        ({"engine": "da", "options": {"a": 1, "b": 1}}, 'describe a working scale, and "da" has none'),
+        ({"engine": "px-both", "prior": us.Gaussian(2.0, centred=False)}, "shifts a centred block"),
+        ({"engine": "px-scale", "prior": us.Gaussian(2.0, mean=1.0)}, "needs a prior mean of zero"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_sentence(settings: dict[str, Any], sentence: str) -> None:
+    decisions = ragged_offers(2, 5, seed=1).with_choices(np.zeros(5, dtype=int))
+    with pytest.raises(ValueError, match=sentence) as caught:
+        quick(decisions, **settings)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_flat_prior_on_separable_choices_is_refused_with_the_direction() -> None:
+    with pytest.raises(ValueError, match=r"improper along the direction .*height.*every choice agrees"):
+        us.fit(SEPARABLE, us.Flat(centred=True))
+    with pytest.raises(ValueError, match=r"improper along the direction .*no choice ever tests it"):
+        us.fit(SEPARABLE, us.Flat())
+
+
+def test_a_flat_prior_with_an_unreached_state_is_refused_though_the_design_looks_fine() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.dirichlet(np.ones(2), size=40)
+    rows = np.hstack([0.7 * rows, np.full((40, 1), 0.3)])
+    offers = Decisions(rows, np.arange(21) * 2, blocks=[us.Block("value", 3, True)])
+    decisions = offers.with_choices(rng.integers(0, 2, 20))
+    assert np.linalg.cond(place(us.Flat(), decisions).basis.T @ rows.T @ rows @ place(us.Flat(), decisions).basis) < 100
+    with pytest.raises(ValueError, match=r"v2.*no choice ever tests it"):
+        us.fit(decisions, us.Flat())
+
+
+def test_decisions_without_choices_or_of_another_kind_are_refused() -> None:
+    with pytest.raises(ValueError, match="carry no choices"):
+        us.fit(mdp_offers(3, 2, 5, seed=1))
+    with pytest.raises(ValueError, match="fit needs Decisions, not list"):
+        us.fit([1, 2, 3])  # type: ignore[arg-type]
