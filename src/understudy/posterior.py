@@ -146,7 +146,7 @@ class Posterior:
             import arviz
 
         sets = {name: xr.Dataset(group) for name, group in _groups(self, log_likelihood).items()}
-        if hasattr(arviz, "InferenceData"):
+        if "InferenceData" in vars(arviz):
             return arviz.InferenceData(attrs=_attributes(self), **sets)
         return xr.DataTree.from_dict({"/": xr.Dataset(attrs=_attributes(self)), **sets})
 
