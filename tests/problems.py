@@ -12,6 +12,7 @@ import understudy as us
 from understudy._arrays import Floats
 from understudy.decisions import Block, Decisions
 from understudy.engines.augmented import MOVES, Augmented, Options
+from understudy.engines.blended import Blended
 from understudy.priors import Prior, place
 
 VARIANTS = [
@@ -20,6 +21,7 @@ VARIANTS = [
     for utilities in ("exact", "metropolis")
     for a, b in ([(0.0, 0.0), (2.0, 3.0)] if scale else [(0.0, 0.0)])
 ]
+VARIANTS.append(("blended", Options()))
 """Every engine with both ways to draw utilities and, where there is a scale, both kinds of working prior."""
 
 
@@ -40,11 +42,11 @@ def mdp_offers(states: int, actions: int, count: int, seed: int) -> Decisions:
     return mdp.decisions(rng.integers(0, states, count))
 
 
-def ragged_offers(features: int, count: int, seed: int) -> Decisions:
-    """Decisions of one to seven actions with normal features; choices not seen."""
+def ragged_offers(features: int, count: int, seed: int, size: float = 1.0) -> Decisions:
+    """Decisions of one to seven actions with normal features of that size; choices not seen."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 8, count)
-    return Decisions(rng.standard_normal((sizes.sum(), features)), np.concatenate([[0], np.cumsum(sizes)]))
+    return Decisions(size * rng.standard_normal((sizes.sum(), features)), np.concatenate([[0], np.cumsum(sizes)]))
 
 
 def choose(rng: np.random.Generator, offers: Decisions, v: Floats) -> tuple[Any, Floats]:
@@ -54,9 +56,10 @@ def choose(rng: np.random.Generator, offers: Decisions, v: Floats) -> tuple[Any,
     return np.array(chosen), w
 
 
-def build(variant: tuple[str, Options], decisions: Decisions, prior: Prior) -> Augmented:
+def build(variant: tuple[str, Options], decisions: Decisions, prior: Prior) -> Any:
     name, options = variant
-    return Augmented.build(name, decisions, place(prior, decisions), options)
+    placed = place(prior, decisions)
+    return Blended.build(decisions, placed) if name == "blended" else Augmented.build(name, decisions, placed, options)
 
 
 def long_run(engine: Any, draws: int, seed: int, init: Floats) -> Floats:
@@ -69,11 +72,15 @@ def long_run(engine: Any, draws: int, seed: int, init: Floats) -> Floats:
 
 def rebuild(package: ModuleType, variant: tuple[str, Options], decisions: Decisions, prior: Prior) -> Any:
     """The same engine made of a mutant package's parts."""
-    part = {n: importlib.import_module(f"{package.__name__}.{n}") for n in ("decisions", "priors", "engines.augmented")}
+    rooms = ("decisions", "priors", "engines.augmented", "engines.blended")
+    part = {n: importlib.import_module(f"{package.__name__}.{n}") for n in rooms}
     blocks = [part["decisions"].Block(b.name, b.size, b.centred) for b in decisions.blocks]
     copy = part["decisions"].Decisions(decisions.rows, decisions.start, decisions.chosen, blocks=blocks)
     belief = part["priors"].Flat() if isinstance(prior, us.Flat) else part["priors"].Gaussian(prior.variance)
     name, options = variant
     augmented = part["engines.augmented"]
     own = augmented.Options(options.utilities, options.a, options.b, options.newton)
-    return augmented.Augmented.build(name, copy, part["priors"].place(belief, copy), own)
+    placed = part["priors"].place(belief, copy)
+    if name == "blended":
+        return part["engines.blended"].Blended.build(copy, placed)
+    return augmented.Augmented.build(name, copy, placed, own)

@@ -11,21 +11,27 @@ import understudy as us
 from evidence import assert_uniform_ranks
 from problems import VARIANTS, build, choose, label, mdp_offers, ragged_offers
 from understudy._arrays import Ints
-from understudy.decisions import Decisions
 from understudy.engines.augmented import Options
 from understudy.priors import place
 
 KAPPA = 4.0
-DRAWS, THIN, WARMUP = 63, 15, 150
-OFFERS = {"mdp": mdp_offers(states=5, actions=3, count=20, seed=1), "ragged": ragged_offers(4, 20, seed=2)}
-CASES = [(v, p) for p in OFFERS for v in VARIANTS if p == "mdp" or v[0] in ("da", "px-scale")]
+DRAWS = 63
+OFFERS = {"mdp": mdp_offers(states=5, actions=3, count=20, seed=1), "ragged": ragged_offers(4, 12, seed=2, size=0.5)}
+CASES = [(v, p) for p in OFFERS for v in VARIANTS if p == "mdp" or v[0] in ("da", "px-scale", "blended")]
 
 
-def ranks(
-    variant: tuple[str, Options], offers: Decisions, replications: int, seed: int, lost: float | None = None
-) -> Ints:
+def thinning(name: str, problem: str) -> int:
+    """Iterations between draws, one and a half times the longest autocorrelation time or more.
+
+    Ranks are uniform only among independent draws, and data augmentation forgets slowly where scales matter: with a
+    thinning of 15 and larger features 4,000 replications find fault with `da`, and rightly so.
+    """
+    return {"da": 60, "px-scale": 40}.get(name, 25) if problem == "ragged" else 25
+
+
+def ranks(variant: tuple[str, Options], problem: str, replications: int, seed: int, lost: float | None = None) -> Ints:
     """(replications, K + 1) ranks of the true coefficients and of their log-likelihood among 63 thinned draws."""
-    rng = np.random.default_rng(seed)
+    offers, thin, rng = OFFERS[problem], thinning(variant[0], problem), np.random.default_rng(seed)
     truths = place(us.Gaussian(KAPPA), offers).draw(rng, replications)
     out = np.empty((replications, len(offers.names) + 1), dtype=np.int64)
     for i, truth in enumerate(truths):
@@ -34,8 +40,8 @@ def ranks(
         if lost is not None:
             engine = replace(engine, move=engine.move._replace(lost=lost))
         state = engine.start(rng, None)
-        state, _, _ = engine.advance(rng, state, 1, WARMUP)
-        _, draws, _ = engine.advance(rng, state, DRAWS, THIN)
+        state, _, _ = engine.advance(rng, state, 1, 10 * thin)
+        _, draws, _ = engine.advance(rng, state, DRAWS, thin)
         fit = us.log_likelihood(seen, np.vstack([draws, truth])).sum(axis=1)
         out[i, :-1] = (draws < truth).sum(axis=0)
         out[i, -1] = (fit[:-1] < fit[-1]).sum()
@@ -50,16 +56,16 @@ def _check(found: Ints) -> None:
 @pytest.mark.parametrize(("variant", "problem"), CASES, ids=lambda x: x if isinstance(x, str) else label(x))
 def test_ranks_are_uniform(variant: tuple[str, Options], problem: str) -> None:
     """The subset that always runs: 400 replications."""
-    _check(ranks(variant, OFFERS[problem], 400, seed=4))
+    _check(ranks(variant, problem, 400, seed=4))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("variant", "problem"), CASES, ids=lambda x: x if isinstance(x, str) else label(x))
 def test_ranks_are_uniform_in_the_long_run(variant: tuple[str, Options], problem: str) -> None:
-    """The full run: 4,000 replications."""
-    _check(ranks(variant, OFFERS[problem], 4_000, seed=5))
+    """The full run: 3,000 replications."""
+    _check(ranks(variant, problem, 3_000, seed=5))
 
 
 def test_a_wrong_shape_is_caught() -> None:
     with pytest.raises(AssertionError, match="ranks are not uniform"):
-        _check(ranks(("px-both", Options()), OFFERS["mdp"], 400, seed=4, lost=20.0))
+        _check(ranks(("px-both", Options()), "mdp", 400, seed=4, lost=20.0))

@@ -17,6 +17,7 @@ from problems import VARIANTS, build, choose, label, mdp_offers, ragged_offers
 from understudy._arrays import Floats
 from understudy.decisions import Decisions
 from understudy.engines.augmented import Augmented, Options, sweep
+from understudy.engines.blended import margins_along
 from understudy.kernels.expansion import Scratch
 from understudy.priors import place
 
@@ -43,6 +44,22 @@ def joint_draws(engine: Augmented, offers: Decisions, steps: int, seed: int) -> 
     return out
 
 
+def joint_draws_of_blended(offers: Decisions, steps: int, seed: int) -> Floats:
+    """The same for the blended engine, with its directions kept and their margins worked out for the new choices."""
+    rng = np.random.default_rng(seed)
+    v = place(us.Gaussian(KAPPA), offers).draw(rng, 1)[0]
+    engine = build(("blended", Options()), offers.with_choices(choose(rng, offers, v)[0]), us.Gaussian(KAPPA))
+    out = np.empty((steps, v.size))
+    for n in range(steps):
+        chosen, w = choose(rng, offers, v)
+        seen = offers.with_choices(chosen)
+        weave = engine.weave._replace(margins=margins_along(engine.weave.factor.T, seen))
+        now = replace(engine, inner=replace(engine.inner, decisions=seen), weave=weave)
+        state, _, _ = now.advance(rng, {"v": v, "w": w, "lead": np.zeros(len(offers))}, 1, 1)
+        v = out[n] = state["v"]
+    return out
+
+
 def worst_z(draws: Floats, offers: Decisions) -> float:
     """The furthest that any mean, second moment or product of two values lies from the prior's, in standard errors."""
     placed = place(us.Gaussian(KAPPA), offers)
@@ -53,10 +70,11 @@ def worst_z(draws: Floats, offers: Decisions) -> float:
 
 
 def _applies(variant: tuple[str, Options], problem: str) -> bool:
-    return problem == "mdp" or variant[0] in ("da", "px-scale")
+    return variant[0] != "blended" and (problem == "mdp" or variant[0] in ("da", "px-scale"))
 
 
 CASES = [(v, p) for p in OFFERS for v in VARIANTS if _applies(v, p)]
+COMPARISONS = 4 * 7 / 2
 
 
 @pytest.mark.parametrize(("variant", "problem"), CASES, ids=lambda x: x if isinstance(x, str) else label(x))
@@ -64,8 +82,13 @@ def test_joint_chain_keeps_the_prior(variant: tuple[str, Options], problem: str)
     offers = OFFERS[problem]
     chosen, _ = choose(np.random.default_rng(0), offers, np.zeros(len(offers.names)))
     engine = build(variant, offers.with_choices(chosen), us.Gaussian(KAPPA))
-    comparisons = 4 * 7 / 2
-    assert worst_z(joint_draws(engine, offers, STEPS, seed=3), offers) < limit(FALSE_ALARM / comparisons)
+    assert worst_z(joint_draws(engine, offers, STEPS, seed=3), offers) < limit(FALSE_ALARM / COMPARISONS)
+
+
+@pytest.mark.parametrize("problem", OFFERS)
+def test_joint_chain_of_the_blended_engine_keeps_the_prior(problem: str) -> None:
+    offers = OFFERS[problem]
+    assert worst_z(joint_draws_of_blended(offers, 10_000, seed=3), offers) < limit(FALSE_ALARM / COMPARISONS)
 
 
 def test_a_wrong_shape_is_caught() -> None:

@@ -76,18 +76,34 @@ def test_a_wrong_move_is_caught(name: str) -> None:
 
 
 REVERSE = "    log_ratio += 0.5 * (((z - m) / s) ** 2 - ((held - m) / s) ** 2)\n"
-SOURCE_MUTANTS: dict[str, tuple[str, str, str, Options]] = {
-    "MH without the reverse term": ("kernels/utilities.py", REVERSE.strip(), "pass", PAPER),
+SOURCE_MUTANTS: dict[str, tuple[str, str, str, str, Options]] = {
+    "MH without the reverse term": ("px-both", "kernels/utilities.py", REVERSE.strip(), "pass", PAPER),
     "every exact proposal accepted": (
+        "px-both",
         "kernels/utilities.py",
         "if allowed <= log_ratio:\n                break",
         "break",
         HAAR,
     ),
     "noise of the coefficients not rescaled": (
+        "px-both",
         "kernels/expansion.py",
         "root * rng.standard_normal()",
         "rng.standard_normal()",
+        HAAR,
+    ),
+    "prior forgotten given the noise": (
+        "blended",
+        "kernels/interweave.py",
+        "if precision > 0.0:",
+        "if precision > 1e9:",
+        HAAR,
+    ),
+    "utilities not moved with the value": (
+        "blended",
+        "kernels/interweave.py",
+        "gap[p] = max(gap[p] + s * margin[p], 0.0)",
+        "pass",
         HAAR,
     ),
 }
@@ -95,7 +111,7 @@ SOURCE_MUTANTS: dict[str, tuple[str, str, str, Options]] = {
 
 @pytest.mark.parametrize("name", SOURCE_MUTANTS)
 def test_a_wrong_kernel_is_caught(name: str, tmp_path: Path) -> None:
-    file, old, new, options = SOURCE_MUTANTS[name]
+    engine_name, file, old, new, options = SOURCE_MUTANTS[name]
     prior, mean, sd = EXACT["kappa 3"]
-    engine = rebuild(mutant(tmp_path, file, old, new), ("px-both", options), two_states(), prior)
+    engine = rebuild(mutant(tmp_path, file, old, new), (engine_name, options), two_states(), prior)
     assert _is_caught(engine, mean, sd), f"the mutant '{name}' passes for a right sampler"

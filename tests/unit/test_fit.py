@@ -12,8 +12,9 @@ import pytest
 import understudy as us
 from problems import VARIANTS, build, choose, label, mdp_offers, ragged_offers, two_states
 from understudy.decisions import Decisions
+from understudy.engines import fit as fitting
 from understudy.engines import run as running
-from understudy.engines.augmented import Options
+from understudy.engines.augmented import Options, widest
 from understudy.engines.fit import NotConvergedWarning
 from understudy.priors import place
 
@@ -27,7 +28,7 @@ def quick(decisions: Decisions, **settings: Any) -> us.Posterior:
 
 def test_a_converged_answer_is_silent_and_right() -> None:
     posterior = us.fit(two_states(), us.Gaussian(3.0), draws=4000, seed=1)
-    assert posterior.engine == "px-both"
+    assert posterior.engine == "blended"
     assert posterior.summary().trusted
     assert posterior.mean[0] == pytest.approx(0.631, abs=0.05)
     assert posterior.draws.shape == (4, 4000, 2)
@@ -105,7 +106,7 @@ def test_ctrl_c_returns_what_there_is_and_the_checkpoint_continues_to_the_same_d
     variant: tuple[str, Options], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, options = variant
-    given = {"utilities": options.utilities, "a": options.a, "b": options.b}
+    given = {"utilities": options.utilities, "a": options.a, "b": options.b} if name != "blended" else {}
     settings = {"engine": name, "options": given, "draws": 500, "checkpoint": tmp_path / "run.checkpoint"}
     monkeypatch.setattr(running, "PIECE_SECONDS", 1e-3)
     whole = quick(two_states(), engine=name, options=given, draws=500)
@@ -160,15 +161,24 @@ def test_chains_start_where_they_are_told() -> None:
         quick(two_states(), init=[np.nan, 0.0])
 
 
-def test_auto_takes_every_expansion_that_the_problem_allows() -> None:
+def test_the_widest_move_takes_every_expansion_that_the_problem_allows() -> None:
     mdp = mdp_offers(4, 3, 10, seed=1)
     mdp = mdp.with_choices(np.zeros(10, dtype=int))
     ragged = ragged_offers(3, 10, seed=1)
     ragged = ragged.with_choices(np.zeros(10, dtype=int))
-    assert quick(mdp).engine == "px-both"
-    assert quick(ragged).engine == "px-scale"
-    assert quick(mdp, prior=us.Gaussian(4.0, mean=[1.0, 0, 0, 0])).engine == "px-translate"
-    assert quick(ragged, prior=us.Gaussian(4.0, mean=1.0)).engine == "da"
+    assert widest(mdp, place(us.Gaussian(4.0), mdp)) == "px-both"
+    assert widest(ragged, place(us.Gaussian(4.0), ragged)) == "px-scale"
+    assert widest(mdp, place(us.Gaussian(4.0, mean=[1.0, 0, 0, 0]), mdp)) == "px-translate"
+    assert widest(ragged, place(us.Gaussian(4.0, mean=1.0), ragged)) == "da"
+
+
+def test_auto_is_blended_unless_the_problem_is_too_large_or_options_ask_for_the_papers_samplers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert quick(two_states()).engine == "blended"
+    assert quick(two_states(), options={"utilities": "metropolis"}).engine == "px-both"
+    monkeypatch.setattr(fitting, "WOVEN", 7)
+    assert quick(two_states()).engine == "px-both"
 
 
 def test_a_prior_mean_is_where_uninformative_choices_leave_the_value() -> None:
@@ -184,7 +194,8 @@ SEPARABLE = Decisions([[1.0, 0.0], [0.0, 1.0]] * 3, [0, 2, 4, 6], [0, 0, 0], nam
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"engine": "nuts"}, "there is no engine 'nuts'; choose one of auto, da, px-scale"),
+        ({"engine": "nuts"}, "there is no engine 'nuts'; choose one of auto, blended, da, px-scale"),
+        ({"engine": "blended", "options": {"a": 1}}, 'the engine "blended" has no options, but a is given'),
         ({"draws": 0}, "draws must be a whole number, at least 1; it is 0"),
         ({"warmup": -1}, "warmup must be a whole number, at least 0"),
         ({"chains": 1.5}, "chains must be a whole number"),

@@ -9,7 +9,7 @@ from scipy.special import erfcx, log_ndtr
 
 from understudy._arrays import Floats
 from understudy.kernels._jit import jit
-from understudy.kernels.normal import CELLS, HIGH, LOW, draw_below, log_cdf, log_cdf_and_ratio
+from understudy.kernels.normal import CELLS, HIGH, LOW, draw_below, draw_between, log_cdf, log_cdf_and_ratio
 
 BOUNDS = [-30.0, -6.0, -0.6, -0.4, 0.0, 3.0]
 FALSE_ALARM = 1e-6 / len(BOUNDS)
@@ -81,3 +81,36 @@ def test_a_mutant_that_takes_every_proposal_is_caught() -> None:
     rate = 0.5 * (np.sqrt(bound * bound + 4.0) - bound)
     taken = bound - np.random.default_rng(7).standard_exponential(40_000) / rate
     assert st.kstest(taken, law_below(bound)).pvalue < FALSE_ALARM
+
+
+INTERVALS = [
+    (-np.inf, 0.3),
+    (-1e300, 0.3),
+    (-0.2, np.inf),
+    (0.3, 1e300),
+    (-np.inf, -4.0),
+    (8.0, np.inf),
+    (30.0, 30.001),
+    (-1.0, 0.5),
+    (0.2, 0.4),
+    (-3.0, 2.0),
+    (1.5, 1.9),
+    (1e5, 1e5 + 1e-6),
+]
+
+
+@pytest.mark.parametrize(("low", "high"), INTERVALS)
+def test_draw_between_has_the_law_of_a_normal_cut_to_the_interval(low: float, high: float) -> None:
+    """Kolmogorov-Smirnov against the exact distribution function, computed in the tail where there is one."""
+    rng = np.random.default_rng(7)
+    draws = np.array([draw_between(rng, low, high) for _ in range(20_000)])
+    assert ((draws >= low) & (draws <= high)).all()
+    if low > 0:  # mirrored, where the distribution function keeps its digits
+        draws, low, high = -draws, -high, -low
+    top, bottom = log_ndtr(high), log_ndtr(low)
+    share = np.expm1(np.minimum(bottom - log_ndtr(draws), 0.0)) * np.exp(log_ndtr(draws) - top)
+    assert st.kstest(share / np.expm1(bottom - top), "uniform").pvalue > 1e-6
+
+
+def test_draw_between_of_an_empty_interval_is_its_edge() -> None:
+    assert draw_between(np.random.default_rng(1), 2.0, 2.0) == 2.0

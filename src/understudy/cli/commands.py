@@ -112,7 +112,7 @@ def fit(
         bool,
         typer.Option("--centred", help="The values sum to zero, as in a finite MDP, where only differences matter."),
     ] = False,
-    engine: Annotated[str, _how("auto, da, px-scale, px-translate or px-both.")] = "auto",
+    engine: Annotated[str, _how("auto, blended, da, px-scale, px-translate or px-both.")] = "auto",
     draws: Annotated[int, _how("Draws kept from each chain.")] = 1000,
     warmup: Annotated[int, _how("Iterations before the first draw.")] = 1000,
     chains: Annotated[int, _how("Independent chains.")] = 4,

@@ -107,7 +107,7 @@ class Augmented:
         rows = self.decisions.rows.shape[0]
         mu, w, lead = np.empty(rows), np.empty(rows), np.zeros(len(self.decisions))
         multiply(self.design, init, mu)
-        draw_utilities(rng, mu, self.decisions.start, self.decisions.taken, self._near(), lead, w)
+        draw_utilities(rng, mu, self.decisions.start, self.decisions.taken, self.near(), lead, w)
         return {"v": init.copy(), "w": w, "lead": lead}
 
     def advance(self, rng: np.random.Generator, state: State, draws: int, thin: int) -> tuple[State, Floats, Stats]:
@@ -119,11 +119,12 @@ class Augmented:
         steps = self.options.newton if self.options.utilities == "metropolis" else -1
         sweep(
             rng, self.design, self.decisions.start, self.decisions.taken, self.move, steps, thin,
-            scratch, self._near(), new["lead"], v, new["w"], out, acceptance,
+            scratch, self.near(), new["lead"], v, new["w"], out, acceptance,
         )  # fmt: skip
         return new, out, {"acceptance": acceptance}
 
-    def _near(self) -> Floats:
+    def near(self) -> Floats:
+        """Room for the rivals of the largest decision."""
         return np.empty(int(self.decisions.sizes.max()))
 
 
@@ -172,6 +173,12 @@ def can_translate(decisions: Decisions, placed: Placed) -> bool:
     offsets = decisions.rows @ placed.constants
     first = offsets[decisions.start[:-1]][decisions.decision_of_row]
     return bool(np.allclose(offsets, first, rtol=1e-9, atol=1e-12))
+
+
+def widest(decisions: Decisions, placed: Placed) -> str:
+    """The name of the engine with every expansion that the problem allows."""
+    allowed = (not placed.has_mean, can_translate(decisions, placed))
+    return next(name for name, move in MOVES.items() if move == allowed)
 
 
 def build_move(decisions: Decisions, placed: Placed, scale: bool, translate: bool, options: Options) -> Move:

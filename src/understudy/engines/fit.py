@@ -17,14 +17,16 @@ import scipy.sparse as sp
 from understudy._arrays import Floats
 from understudy._files import refuse_unwritable
 from understudy.decisions import Decisions
-from understudy.engines.augmented import MOVES, Augmented, can_translate, options_from
+from understudy.engines.augmented import MOVES, Augmented, options_from, widest
 from understudy.engines.base import Engine
+from understudy.engines.blended import Blended
 from understudy.engines.run import Run
 from understudy.posterior import Posterior
 from understudy.priors import Gaussian, Placed, Prior, place
 from understudy.separation import find_opening
 
-ENGINES = ("auto", *MOVES)
+ENGINES = ("auto", "blended", *MOVES)
+WOVEN = 30_000_000  # numbers the blended engine may hold for its directions, 240 MB; beyond, "auto" does without
 CHECKPOINT_SECONDS = 30.0
 
 
@@ -54,11 +56,12 @@ def fit(
     Args:
         decisions: what was offered and chosen.
         prior: ``Gaussian(2500.0)`` unless said.
-        engine: "auto", or one of the paper's samplers "da", "px-scale", "px-translate", "px-both".
+        engine: "auto" (which is "blended" unless the problem is too large for it), or one of the paper's samplers
+            "da", "px-scale", "px-translate", "px-both".
         draws, warmup, chains, thin: kept draws a chain, iterations before them, chains, iterations a kept draw.
         seed: the same seed gives the same draws with any number of threads; None picks one and records it.
         init: where chains start, (K,) or (chains, K); unless said, around the posterior mode.
-        options: of the engine: {"utilities": "exact" or "metropolis", "a": 0, "b": 0, "newton": 3}.
+        options: of the paper's samplers: {"utilities": "exact" or "metropolis", "a": 0, "b": 0, "newton": 3}.
         threads: how many chains run at once; all cores unless said.
         progress: show a bar; unless said, only on a terminal.
         checkpoint: a file the run is written to now and then, on Ctrl-C and at the end; resume=True continues it.
@@ -108,13 +111,17 @@ def fit(
 
 
 def make_engine(name: str, decisions: Decisions, placed: Placed, options: Mapping[str, Any]) -> Engine:
-    """The engine of that name, prepared for these decisions; "auto" takes every expansion the problem allows."""
+    """The engine of that name, prepared for these decisions."""
     if name not in ENGINES:
         raise ValueError(f"there is no engine {name!r}; choose one of {', '.join(ENGINES)}")
     if name == "auto":
-        allowed = (not placed.has_mean, can_translate(decisions, placed))
-        name = next(move for move, needs in MOVES.items() if needs == allowed)
-    return Augmented.build(name, decisions, placed, options_from(dict(options)))
+        large = decisions.rows.shape[0] * placed.basis.shape[1] > WOVEN
+        name = widest(decisions, placed) if large or options else "blended"
+    if name != "blended":
+        return Augmented.build(name, decisions, placed, options_from(dict(options)))
+    if options:
+        raise ValueError(f'the engine "blended" has no options, but {", ".join(options)} is given; leave it out')
+    return Blended.build(decisions, placed)
 
 
 def refuse_improper(decisions: Decisions, placed: Placed) -> None:

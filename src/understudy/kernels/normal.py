@@ -92,3 +92,28 @@ def draw_below(rng: np.random.Generator, bound: float) -> float:
         z = bound - rng.standard_exponential() / rate
         if rng.standard_exponential() >= 0.5 * (z + rate) ** 2:
             return z
+
+
+@jit
+def draw_between(rng: np.random.Generator, low: float, high: float) -> float:
+    """A standard normal conditioned to lie between `low` and `high`, by the rejection that suits the interval."""
+    if not low < high:
+        return low
+    if high < 0.0:
+        return -draw_between(rng, -high, -low)
+    if high - low > 2.5 if low < 0.0 else low < 0.5 and high - low > 1.0:  # holds a quarter of the mass or more
+        while True:
+            z = rng.standard_normal()
+            if low <= z <= high:
+                return z
+    width = high - low
+    if low * width > 1.0:  # out in the tail: an exponential that falls as the normal does at low
+        while True:
+            z = low - math.log1p(rng.random() * math.expm1(-low * width)) / low
+            if rng.standard_exponential() >= 0.5 * (z - low) ** 2:
+                return z
+    nearest = max(low, 0.0)
+    while True:
+        z = low + width * rng.random()
+        if rng.standard_exponential() >= 0.5 * (z * z - nearest * nearest):
+            return z
