@@ -28,7 +28,8 @@ import scipy.sparse as sp
 
 from understudy._arrays import Bools, Floats, Ints
 from understudy.decisions import Block, Decisions, Rows
-from understudy.kernels._jit import jit
+from understudy.kernels.walk import walk
+from understudy.mdp_input import availability, discount_of, labels_for, numbers_of, positions_of, stacked_transitions
 from understudy.reward import Reward, each_draw, maximum_and_shares, recover, solve_bellman
 
 
@@ -80,10 +81,10 @@ class MDP:
                 value.flags.writeable = False
             object.__setattr__(self, field, value)
 
-        stacked, M, N = _stacked(transitions)
-        put("states", _labels("states", states, N))
-        put("actions", _labels("actions", actions, M))
-        put("available", _available(available, N, M))
+        stacked, M, N = stacked_transitions(transitions)
+        put("states", labels_for("states", states, N))
+        put("actions", labels_for("actions", actions, M))
+        put("available", availability(available, N, M))
         dead = np.flatnonzero(~self.available.any(axis=1))
         if dead.size:
             raise ValueError(f"state {self.states[dead[0]]}: no action is available; every state needs at least one")
@@ -119,8 +120,8 @@ class MDP:
         zero reward, zero for each of its actions and, when the noise is part of the reward, a single action
         (the best of several noises pays for ever). Its value is zero.
         """
-        discount = _discount(discount)
-        state_reward = _numbers("reward", reward)
+        discount = discount_of(discount)
+        state_reward = numbers_of("reward", reward)
         if state_reward.shape != (len(self.states),):
             raise ValueError(
                 f"reward has shape {state_reward.shape}; give one number for each of {len(self.states)} states"
@@ -164,12 +165,12 @@ class MDP:
         if start is None:
             x = int(rng.integers(len(self.states)))
         else:
-            x = int(_positions("start", "state", [start], self.states)[0])
+            x = int(positions_of("start", "state", [start], self.states)[0])
         utilities = self.rows @ v if extra is None else self.rows @ v + extra[self.offered]
         cells = sp.csr_array(self.rows)
         landing = cells.data.copy(), cells.indices.astype(np.int64), cells.indptr.astype(np.int64)
         seen = Trajectory(np.empty(length, np.int64), np.empty(length, np.int64))
-        _walk(rng, x, utilities, self.start, self.offered, *landing, seen.states, seen.actions)
+        walk(rng, x, utilities, self.start, self.offered, *landing, seen.states, seen.actions)
         return seen
 
     def decisions(self, states: Any, actions: Any = None, *, action_rewards: bool = False) -> Decisions:
@@ -178,12 +179,12 @@ class MDP:
         `states` and `actions` are labels or positions. Without `actions` the choices were not seen. With
         `action_rewards` the rows are [p(. | x, a), unit(a)] and the coefficients [discount V, r2].
         """
-        x = _positions("time", "state", states, self.states)
+        x = positions_of("time", "state", states, self.states)
         if x.size == 0:
             raise ValueError("there are no decisions: states is empty; at least one is needed")
         chosen = None
         if actions is not None:
-            a = _positions("time", "action", actions, self.actions)
+            a = positions_of("time", "action", actions, self.actions)
             if a.size != x.size:
                 raise ValueError(f"there are {x.size} states and {a.size} actions; give one action for each state")
             wrong = np.flatnonzero(~self.available[x, a])
@@ -219,7 +220,7 @@ class MDP:
         is centred and known up to an additive constant: see `Reward`. Discount 1 needs absorbing states, as in
         `solve`.
         """
-        discount = _discount(discount)
+        discount = discount_of(discount)
         v, extra = self._split(value, action_reward)
         if discount == 1.0:
             self._ends(np.ones(len(self.states), bool), noise)
@@ -257,7 +258,7 @@ class MDP:
         return np.asarray(ends)
 
     def _action_reward(self, given: Any, lead: tuple[int, ...] = ()) -> Floats:
-        extra, each = _numbers("action_reward", given), (len(self.actions),)
+        extra, each = numbers_of("action_reward", given), (len(self.actions),)
         if extra.shape not in (each, (*lead, *each)):
             hint = f", or {(*lead, *each)} like the draws of the value" if lead else ""
             raise ValueError(f"action_reward has shape {extra.shape}, but must be {each}, one number an action{hint}")
@@ -266,7 +267,7 @@ class MDP:
     def _split(self, value: Any, action_reward: Any) -> tuple[Floats, Floats | None]:
         """The values of the states (..., N), and the action rewards if there are any, (M,) or (..., M)."""
         N, M = len(self.states), len(self.actions)
-        v = _numbers("value", value)
+        v = numbers_of("value", value)
         if v.size == 0 or v.ndim == 0 or v.shape[-1] not in (N, N + M):
             raise ValueError(
                 f"value has shape {v.shape}; the last axis must hold the {N} states, or them and the {M} actions"
@@ -313,139 +314,3 @@ def random_mdp(rng: np.random.Generator, states: int = 7, actions: int = 3, conc
             f"these are {states}, {actions} and {concentration}"
         )
     return MDP(rng.dirichlet(np.full(states, concentration), size=(actions, states)))
-
-
-@jit
-def _walk(
-    rng: np.random.Generator,
-    state: int,
-    utilities: Floats,
-    start: Ints,
-    offered: Ints,
-    probability: Floats,
-    where: Ints,
-    begin: Ints,
-    states: Ints,
-    actions: Ints,
-) -> None:
-    for t in range(states.size):
-        best, row = -np.inf, start[state]
-        for p in range(start[state], start[state + 1]):
-            w = utilities[p] + rng.standard_normal()
-            if w > best:
-                best, row = w, p
-        states[t], actions[t] = state, offered[row]
-        left = rng.random()
-        for k in range(begin[row], begin[row + 1]):
-            state = where[k]
-            left -= probability[k]
-            if left < 0.0:
-                break
-
-
-def _stacked(transitions: Any) -> tuple[Rows, int, int]:
-    """All rows as one (M N, N) table, action by action, with M and N."""
-    if sp.issparse(transitions):
-        raise ValueError("transitions is one sparse matrix; give a list of them, one (N, N) matrix for each action")
-    if isinstance(transitions, list | tuple) and any(sp.issparse(each) for each in transitions):
-        try:
-            matrices = [sp.csr_array(each) for each in transitions]
-        except (TypeError, ValueError):
-            raise ValueError("transitions must be a list of (N, N) matrices of numbers, one for each action") from None
-        N = matrices[0].shape[0]
-        for a, each in enumerate(matrices):
-            if each.shape != (N, N) or N == 0:
-                raise ValueError(f"transitions[{a}] has shape {each.shape}; every action needs an (N, N) matrix")
-            if each.dtype.kind not in "biuf":
-                raise ValueError(f"transitions[{a}] must hold real numbers, not {each.dtype}")
-        tidy = sp.csr_array(sp.vstack(matrices), dtype=np.float64, copy=True)
-        tidy.sum_duplicates()
-        tidy.eliminate_zeros()
-        return tidy, len(matrices), N
-    whole = _table("transitions", transitions)
-    if whole.ndim != 3 or 0 in whole.shape or whole.shape[1] != whole.shape[2]:
-        said = f"transitions has shape {whole.shape}; it must be (M, N, N), transitions[a, x, y] = p(y | x, a)"
-        if whole.ndim == 3 and whole.shape[0] == whole.shape[2]:
-            said += ": this looks like [x, a, y], so give transitions.transpose(1, 0, 2)"
-        elif whole.ndim == 3 and whole.shape[0] == whole.shape[1]:
-            said += ": this looks like [x, y, a], so give transitions.transpose(2, 0, 1)"
-        raise ValueError(said)
-    return whole.reshape(-1, whole.shape[2]), whole.shape[0], whole.shape[1]
-
-
-def _available(available: Any, N: int, M: int) -> Bools:
-    if available is None:
-        return np.ones((N, M), bool)
-    given = _table("available", available)
-    if given.shape != (N, M):
-        hint = "; this is its transpose" if given.shape == (M, N) else ""
-        raise ValueError(f"available has shape {given.shape}, but must be (N, M) = ({N}, {M}), states first{hint}")
-    if not np.isin(given, (0.0, 1.0)).all():
-        raise ValueError("available must be True or False for each state and action")
-    return given.astype(bool)
-
-
-def _labels(what: str, labels: Sequence[Any] | None, count: int) -> tuple[Any, ...]:
-    try:
-        given = tuple(range(count)) if labels is None else tuple(labels)
-        hash(given)
-    except TypeError:
-        raise ValueError(f"{what} must be a list of labels, each a word or a tuple; it is {labels!r}") from None
-    if len(given) != count:
-        raise ValueError(f"{len(given)} labels for {count} {what}; give one label for each")
-    for i, label in enumerate(given):
-        if isinstance(label, int | float | np.number) and label != i:
-            raise ValueError(
-                f"{what}: the label {label} at position {i} is a number, and numbers mean positions; "
-                f"label with words, such as '{label}'"
-            )
-    seen: set[str] = set()
-    for label in given:
-        if str(label) in seen:
-            raise ValueError(f"{what}: the label {label} is used twice; labels must differ")
-        seen.add(str(label))
-    return given
-
-
-def _positions(where: str, what: str, given: Any, labels: tuple[Any, ...]) -> Ints:
-    """Labels or positions, as positions."""
-    count = len(labels)
-    if isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "iu":
-        whole = given.astype(np.int64)
-        found = np.where((whole >= 0) & (whole < count), whole, -1)
-    else:
-        try:
-            known = {label: i for i, label in enumerate(labels)} | {i: i for i in range(count)}
-            found = np.array([known.get(item, -1) for item in given], dtype=np.int64)
-        except TypeError:
-            raise ValueError(f"{what}s must be a list of labels or positions, one for each time") from None
-    wrong = np.flatnonzero(found < 0)
-    if wrong.size:
-        t = int(wrong[0])
-        span = f"0 to {count - 1}" + ("" if labels == tuple(range(count)) else f", or a label such as {labels[0]}")
-        at = f"{where} {t}" if where == "time" else where
-        raise ValueError(f"{at}: {what} {list(given)[t]} is unknown; the {what}s are {span}")
-    return found
-
-
-def _table(what: str, given: Any) -> np.ndarray[Any, Any]:
-    try:
-        table = np.array(given)
-        if table.dtype.kind not in "biuf":
-            raise TypeError
-        return table.astype(np.float64, copy=False)
-    except (TypeError, ValueError):
-        raise ValueError(f"{what} must be a table of numbers, with rows of equal length") from None
-
-
-def _numbers(what: str, given: Any) -> Floats:
-    numbers = _table(what, given)
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"{what} holds a NaN or infinite number; all must be finite")
-    return numbers
-
-
-def _discount(discount: Any) -> float:
-    if not isinstance(discount, int | float | np.integer | np.floating) or not 0.0 < discount <= 1.0:
-        raise ValueError(f"discount must be above 0 and at most 1; it is {discount}")
-    return float(discount)
