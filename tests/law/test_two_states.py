@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import understudy as us
-from evidence import assert_mean, assert_sd, limit, mutant, z_of_mean
+from evidence import assert_mean, assert_sd, grid_moments, limit, mutant, z_of_mean
 from problems import VARIANTS, build, label, long_run, rebuild, two_states
 from understudy.engines.augmented import Augmented, Options
 from understudy.kernels.expansion import Move
@@ -46,6 +46,19 @@ def test_every_engine_has_the_exact_mean_and_sd(variant: tuple[str, Options], wh
     np.testing.assert_allclose(draws.sum(axis=1), 0.0, atol=1e-9)
     assert_mean(draws[:, 0], mean, false_alarm=1e-6)
     assert_sd(draws[:, 0], mean, sd, false_alarm=1e-6)
+
+
+@pytest.mark.parametrize("variant", [v for v in VARIANTS if "scale" not in v[0] and v[0] != "px-both"], ids=label)
+def test_a_prior_mean_pulls_as_it_should(variant: tuple[str, Options]) -> None:
+    """Against the exact posterior, for every engine that takes a prior mean: those without a scale move."""
+    first = np.linspace(-8, 10, 18_001)
+    values = np.stack([first, -first], axis=1)
+    log_density = us.log_likelihood(two_states(), values).sum(axis=1) - (first - 2.0) ** 2 / 3.0
+    mean, sd = grid_moments(values, log_density)
+    engine = build(variant, two_states(), us.Gaussian(3.0, mean=[2.0, -2.0]))
+    draws = long_run(engine, DRAWS, seed=1, init=np.zeros(2))[:, 0]
+    assert_mean(draws, mean[0], false_alarm=1e-6)
+    assert_sd(draws, mean[0], sd[0], false_alarm=1e-6)
 
 
 def _is_caught(engine: Augmented, mean: float, sd: float) -> bool:
