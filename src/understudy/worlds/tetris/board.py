@@ -1,0 +1,92 @@
+"""The board of Tetris: (rows, columns) of 0 and 1, the top row first; where a piece comes to rest, and what is then left.
+
+A piece is turned and moved above the board, and falls straight down until it meets an occupied square or the bottom row.
+Then full rows are removed and what was above them moves down. The game has ended when the top row is occupied *after* that.
+
+The paper asks that a block stay inside the board and overlap no occupied square. Here that is:
+
+- a placement (rotation, column) is legal when the fallen piece lies inside the board whole, to the left, to the right and
+  at the top. A piece that would stick out above the board cannot be placed there, even if it would complete a row;
+- a piece falls from above the columns it covers, so it is never slid in below an overhang, not even in the rows at the top;
+- a board whose top row is occupied offers nothing, and one without room for the piece offers nothing either. Both end the game.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from understudy._arrays import Ints
+from understudy.kernels.tetris import Cells, rest, settle, skyline
+from understudy.worlds.tetris.pieces import PIECES, outlines, piece_number, rotations
+
+
+def as_board(given: Any) -> Cells:
+    """A board from an array of 0 and 1 (or False and True), or from a list of texts such as "0110"; top row first."""
+    if isinstance(given, np.ndarray) and given.dtype == np.uint8:
+        cells: Cells = np.ascontiguousarray(given)
+        fine = cells.ndim == 2 and cells.size > 0 and cells.max() <= 1
+    else:
+        try:
+            numbers = np.array([list(row) for row in given]).astype(np.float64)
+        except (TypeError, ValueError):
+            numbers = np.empty(0)
+        fine = numbers.ndim == 2 and numbers.size > 0 and bool(((numbers == 0.0) | (numbers == 1.0)).all())
+        cells = (numbers == 1.0).astype(np.uint8)
+    if not fine:
+        raise ValueError("a board is a table of 0 and 1, the top row first, with rows of the same length")
+    return cells
+
+
+def has_ended(board: Any) -> bool:
+    """Whether the top row is occupied."""
+    return bool(as_board(board)[0].any())
+
+
+@dataclass(frozen=True, eq=False)
+class Landing:
+    """Where a piece came to rest: the row of its topmost square, the board after removal, how many rows were removed."""
+
+    row: int
+    board: Cells
+    cleared: int
+
+
+def resting_row(board: Cells, piece: int, rotation: int, column: int) -> int | None:
+    """The row at which the piece comes to rest when it falls straight; None where that placement is not legal."""
+    shapes = outlines("literal")
+    if not 0 <= rotation < 4 or not 0 <= column <= board.shape[1] - shapes.width[piece, rotation] or board[0].any():
+        return None
+    first: Ints = np.empty(board.shape[1], np.int64)
+    skyline(board, first)
+    row = rest(first, shapes.width[piece, rotation], shapes.bottom[piece, rotation], column)
+    return None if row < 0 else int(row)
+
+
+def drop(board: Any, piece: Any, rotation: int, column: int) -> Landing:
+    """Let a piece fall: psi of the paper, for a game that has not ended. Refuses a placement that is not legal."""
+    cells, p = as_board(board), piece_number(piece)
+    row = resting_row(cells, p, rotation, column)
+    if row is None:
+        raise ValueError(
+            f"the piece {PIECES[p]} cannot be placed with rotation {rotation} at column {column}; a legal placement keeps it "
+            "inside the board and above all occupied squares while it falls, and the top row must be free"
+        )
+    return put(cells, p, rotation, column, row)
+
+
+def put(board: Cells, piece: int, rotation: int, column: int, row: int) -> Landing:
+    """The board with a piece in a given place, where there must be room for it, and full rows removed."""
+    shapes, after = outlines("literal"), np.empty_like(board)
+    outline = (shapes.width[piece, rotation], shapes.top[piece, rotation], shapes.bottom[piece, rotation])
+    return Landing(row, after, int(settle(board, row, column, *outline, after)))
+
+
+def fits(board: Cells, piece: int, rotation: int, column: int, row: int) -> bool:
+    """Whether a piece in a given place lies inside the board and overlaps no occupied square."""
+    shape = rotations(PIECES[piece], "literal")[rotation]
+    if row < 0 or column < 0 or row + shape.shape[0] > board.shape[0] or column + shape.shape[1] > board.shape[1]:
+        return False
+    return not (board[row : row + shape.shape[0], column : column + shape.shape[1]] & shape).any()
