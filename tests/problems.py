@@ -65,9 +65,23 @@ def build(variant: tuple[str, Options], decisions: Decisions, prior: Prior) -> A
 def long_run(engine: Any, draws: int, seed: int, init: Floats) -> Floats:
     """(draws, K) from one long chain after a short warm-up."""
     rng = np.random.default_rng(seed)
-    state = engine.start(rng, init)
-    state, _, _ = engine.advance(rng, state, 1000, 1)
+    state, _ = engine.warm(rng, engine.start(rng, init), 1000, 1000)
     return np.asarray(engine.advance(rng, state, draws, 1)[1])
+
+
+def fixed_round(engine: Any, rng: np.random.Generator, paths: int, sweeps: int, leaps: int) -> Any:
+    """A state of the blended engine with a round of our choosing and a proposal as wide as the normal approximation."""
+    adapt = importlib.import_module(type(engine).__module__.replace("blended", "adapt"))
+    state = engine.start(rng, None)
+    width = state["x"].size
+    points = np.sqrt(width) * np.vstack([np.eye(width), -np.eye(width)])  # have the identity as covariance
+    parts = (np.ones(1), np.zeros((1, width)), np.eye(width)[None])
+    mixture = adapt.with_tail(parts, points, np.full(2 * width, 0.5 / width))
+    return (
+        state
+        | {f"mixture/{name}": part for name, part in mixture._asdict().items()}
+        | {"round": np.array([paths, sweeps, leaps, 0.5, 2.0, 4.0])}
+    )
 
 
 def rebuild(package: ModuleType, variant: tuple[str, Options], decisions: Decisions, prior: Prior) -> Any:

@@ -337,3 +337,24 @@ def _autocovariance(x: Floats) -> Floats:
     for chain in x:
         power += np.abs(np.fft.rfft(chain - chain.mean(axis=0), n=padded, axis=0)) ** 2
     return np.asarray(np.fft.irfft(power, n=padded, axis=0)[:count] / (count * chains))
+
+
+def pareto_k(log_weights: Floats) -> float:
+    """Shape of the generalised Pareto distribution that the largest importance weights follow.
+
+    Above 0.7 an importance sample, or an independence sampler, is not to be trusted (Vehtari, Simpson, Gelman, Yao and
+    Gabry 2024). Estimated as Zhang and Stephens (2009) do; minus infinity where the weights are all the same.
+    """
+    ordered = np.exp(np.sort(log_weights) - np.max(log_weights))
+    count = int(min(0.2 * ordered.size, 3.0 * np.sqrt(ordered.size)))
+    tail = ordered[-count:] - ordered[-count - 1]
+    if count < 5 or not tail[count // 4] > 0.0:
+        return -np.inf if ordered[0] > 0.999 * ordered[-1] else np.inf
+    guesses = 30 + int(np.sqrt(count))
+    theta = 1.0 / tail[-1] + (1.0 - np.sqrt(guesses / (np.arange(guesses) + 0.5))) / (
+        3.0 * tail[int(count / 4 + 0.5) - 1]
+    )
+    shape = np.log1p(-theta[:, None] * tail).mean(axis=1)
+    profile = count * (np.log(-theta / shape) - shape - 1.0)
+    weight = np.exp(profile - profile.max())
+    return float(np.log1p(-(weight @ theta) / weight.sum() * tail).mean())

@@ -59,23 +59,24 @@ def derivatives(d: Decisions, v: Any) -> tuple[float, Floats, Floats]:
     given = _coefficients(d, v)
     if np.ndim(v) != 1:
         raise ValueError(f"derivatives are taken at one v of {len(d.names)} numbers; it has shape {np.shape(v)}")
-    value, gradient, information = _derivatives(d, d.taken, given[0])
+    value, gradient, information = _derivatives(d, d.taken, given[0], np.ones(len(d)))
     return value, gradient, -information
 
 
-def posterior_mode(d: Decisions, placed: Placed) -> tuple[Floats, Floats]:
+def posterior_mode(d: Decisions, placed: Placed, weight: Floats | None = None) -> tuple[Floats, Floats]:
     """The most likely v under the prior, by damped Newton steps from the prior mean.
 
     Returns v (K,), and minus the Hessian of the log posterior in the coordinates q of v = mean + basis @ q. Under a
-    flat prior a mode need not exist: then this says so.
+    flat prior a mode need not exist: then this says so. weight (T,) counts a decision more than once.
     """
     taken, basis, v = d.taken, placed.basis, placed.mean.copy()
+    times = np.ones(len(d)) if weight is None else weight
 
     def log_posterior(v: Floats) -> float:
-        return float(log_likelihood(d, v).sum() + placed.log_density(v))
+        return float(log_likelihood(d, v) @ times + placed.log_density(v))
 
     for _ in range(STEPS):
-        _, gradient_v, information_v = _derivatives(d, taken, v)
+        _, gradient_v, information_v = _derivatives(d, taken, v, times)
         gradient = basis.T @ gradient_v - placed.precision @ (basis.T @ (v - placed.mean))
         information = basis.T @ information_v @ basis + placed.precision
         step, pivot = _newton_step(information, gradient)
@@ -132,18 +133,23 @@ def _utilities(d: Decisions, draws: Floats) -> Iterator[tuple[int, Floats]]:
             yield first + i, mu[i]
 
 
-def _derivatives(d: Decisions, taken: Ints, v: Floats) -> tuple[float, Floats, Floats]:
-    """The total log-likelihood, its gradient, and minus its Hessian."""
+def information_at(d: Decisions, placed: Placed, v: Floats, weight: Floats) -> Floats:
+    """Minus the Hessian of the log posterior in the coordinates q of v = mean + basis @ q, decisions counted by weight."""
+    return placed.basis.T @ _derivatives(d, d.taken, v, weight)[2] @ placed.basis + placed.precision
+
+
+def _derivatives(d: Decisions, taken: Ints, v: Floats, weight: Floats) -> tuple[float, Floats, Floats]:
+    """The total log-likelihood, unweighted, and the gradient and minus the Hessian of the weighted one."""
     ((_, mu),) = _utilities(d, v[None])
     slopes = np.empty(len(mu))
     value = integral.value_and_gradient(mu, d.start, taken, slopes)
     information = np.zeros((len(v), len(v)))
     if sp.issparse(d.rows):
         indptr, indices = d.rows.indptr.astype(np.int64), d.rows.indices.astype(np.int64)
-        integral.add_information_sparse(mu, d.start, taken, indptr, indices, d.rows.data, information)
+        integral.add_information_sparse(mu, d.start, taken, weight, indptr, indices, d.rows.data, information)
     else:
-        integral.add_information_dense(mu, d.start, taken, d.rows, information)
-    return value, d.rows.T @ slopes, information
+        integral.add_information_dense(mu, d.start, taken, weight, d.rows, information)
+    return value, d.rows.T @ (np.repeat(weight, d.sizes) * slopes), information
 
 
 def _newton_step(information: Floats, gradient: Floats) -> tuple[Floats, float]:

@@ -39,8 +39,7 @@ def ranks(variant: tuple[str, Options], problem: str, replications: int, seed: i
         engine = build(variant, seen, us.Gaussian(KAPPA))
         if lost is not None:
             engine = replace(engine, move=engine.move._replace(lost=lost))
-        state = engine.start(rng, None)
-        state, _, _ = engine.advance(rng, state, 1, 10 * thin)
+        state, _ = engine.warm(rng, engine.start(rng, None), 10 * thin, 10 * thin)
         _, draws, _ = engine.advance(rng, state, DRAWS, thin)
         fit = us.log_likelihood(seen, np.vstack([draws, truth])).sum(axis=1)
         out[i, :-1] = (draws < truth).sum(axis=0)

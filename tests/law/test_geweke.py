@@ -13,11 +13,11 @@ import pytest
 
 import understudy as us
 from evidence import limit, z_of_mean
-from problems import VARIANTS, build, choose, label, mdp_offers, ragged_offers
+from problems import VARIANTS, build, choose, fixed_round, label, mdp_offers, ragged_offers
 from understudy._arrays import Floats
 from understudy.decisions import Decisions
 from understudy.engines.augmented import Augmented, Options, sweep
-from understudy.engines.blended import margins_along
+from understudy.engines.tally import tally
 from understudy.kernels.expansion import Scratch
 from understudy.priors import place
 
@@ -45,18 +45,17 @@ def joint_draws(engine: Augmented, offers: Decisions, steps: int, seed: int) -> 
 
 
 def joint_draws_of_blended(offers: Decisions, steps: int, seed: int) -> Floats:
-    """The same for the blended engine, with its directions kept and their margins worked out for the new choices."""
+    """The same for the blended engine: a round of all its moves, in coordinates learnt from other choices and kept."""
     rng = np.random.default_rng(seed)
     v = place(us.Gaussian(KAPPA), offers).draw(rng, 1)[0]
     engine = build(("blended", Options()), offers.with_choices(choose(rng, offers, v)[0]), us.Gaussian(KAPPA))
+    state = fixed_round(engine, rng, paths=1, sweeps=1, leaps=2)
     out = np.empty((steps, v.size))
     for n in range(steps):
-        chosen, w = choose(rng, offers, v)
-        seen = offers.with_choices(chosen)
-        weave = engine.weave._replace(margins=margins_along(engine.weave.factor.T, seen))
-        now = replace(engine, inner=replace(engine.inner, decisions=seen), weave=weave)
-        state, _, _ = now.advance(rng, {"v": v, "w": w, "lead": np.zeros(len(offers))}, 1, 1)
-        v = out[n] = state["v"]
+        seen = offers.with_choices(choose(rng, offers, v)[0])
+        now = replace(engine, decisions=seen, counted=tally(seen), inner=replace(engine.inner, decisions=seen))
+        state, made, _ = now.advance(rng, state | {"carried": np.zeros(5)}, 1, 4)
+        v = out[n] = made[0]
     return out
 
 

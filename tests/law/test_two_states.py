@@ -105,20 +105,6 @@ SOURCE_MUTANTS: dict[str, tuple[str, str, str, str, Options]] = {
         "rng.standard_normal()",
         HAAR,
     ),
-    "prior forgotten given the noise": (
-        "blended",
-        "kernels/interweave.py",
-        "if precision > 0.0:",
-        "if precision > 1e9:",
-        HAAR,
-    ),
-    "utilities not moved with the value": (
-        "blended",
-        "kernels/interweave.py",
-        "gap[p] = max(gap[p] + s * margin[p], 0.0)",
-        "pass",
-        HAAR,
-    ),
 }
 
 

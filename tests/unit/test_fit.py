@@ -13,7 +13,6 @@ import understudy as us
 from evidence import assert_mean, assert_sd
 from problems import VARIANTS, build, choose, label, mdp_offers, ragged_offers, two_states
 from understudy.decisions import Decisions
-from understudy.engines import fit as fitting
 from understudy.engines import run as running
 from understudy.engines.augmented import Options, widest
 from understudy.engines.fit import NotConvergedWarning
@@ -34,7 +33,7 @@ def test_a_converged_answer_is_silent_and_right() -> None:
     assert_mean(posterior.draws[:, :, 0], 0.631026, false_alarm=1e-6)
     assert posterior.draws.shape == (4, 4000, 2)
     assert posterior.settings["complete"] is True
-    assert (posterior.stats["acceptance"] > 0).all()
+    assert 0.5 < posterior.stats["acceptance"].mean() <= 1.0
 
 
 def test_a_hundred_decisions_of_twenty_actions_converge_or_say_they_did_not() -> None:
@@ -108,9 +107,10 @@ def test_ctrl_c_returns_what_there_is_and_the_checkpoint_continues_to_the_same_d
 ) -> None:
     name, options = variant
     given = {"utilities": options.utilities, "a": options.a, "b": options.b} if name != "blended" else {}
-    settings = {"engine": name, "options": given, "draws": 500, "checkpoint": tmp_path / "run.checkpoint"}
+    common = {"engine": name, "options": given, "draws": 500, "warmup": 200 if name == "blended" else 20}
+    settings = {**common, "checkpoint": tmp_path / "run.checkpoint"}
     monkeypatch.setattr(running, "PIECE_SECONDS", 1e-3)
-    whole = quick(two_states(), engine=name, options=given, draws=500)
+    whole = quick(two_states(), **common)
     with monkeypatch.context() as patch:
         patch.setattr(running.Run, "go", interrupted(after=30))
         patch.setattr(running, "PIECE_SECONDS", 2e-5)
@@ -137,7 +137,7 @@ def test_ctrl_c_before_the_first_draw_is_an_interrupt(monkeypatch: pytest.Monkey
 def test_a_checkpoint_of_another_problem_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "run.checkpoint"
     with monkeypatch.context() as patch:
-        patch.setattr(running.Run, "go", interrupted(after=1))
+        patch.setattr(running.Run, "go", interrupted(after=0))
         patch.setattr(running, "PIECE_SECONDS", 1e-6)
         with pytest.raises(KeyboardInterrupt):
             quick(two_states(), checkpoint=path)
@@ -173,13 +173,9 @@ def test_the_widest_move_takes_every_expansion_that_the_problem_allows() -> None
     assert widest(ragged, place(us.Gaussian(4.0, mean=1.0), ragged)) == "da"
 
 
-def test_auto_is_blended_unless_the_problem_is_too_large_or_options_ask_for_the_papers_samplers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_auto_is_blended_unless_options_ask_for_the_papers_samplers() -> None:
     assert quick(two_states()).engine == "blended"
     assert quick(two_states(), options={"utilities": "metropolis"}).engine == "px-both"
-    monkeypatch.setattr(fitting, "WOVEN", 7)
-    assert quick(two_states()).engine == "px-both"
 
 
 def test_a_prior_mean_is_where_uninformative_choices_leave_the_value() -> None:

@@ -85,7 +85,7 @@ def slopes_and_information(mu: Floats, chosen: int) -> tuple[Floats, Floats]:
     start, taken = np.array([0, mu.size]), np.array([chosen])
     gradient, information = np.empty(mu.size), np.zeros((mu.size, mu.size))
     integral.value_and_gradient(mu, start, taken, gradient)
-    integral.add_information_dense(mu, start, taken, np.eye(mu.size), information)
+    integral.add_information_dense(mu, start, taken, np.ones(len(taken)), np.eye(mu.size), information)
     return gradient, information
 
 
@@ -438,9 +438,9 @@ def test_every_step_climbs_also_where_a_plain_newton_step_overshoots(monkeypatch
     visited: list[Floats] = []
     plain = likelihood._derivatives
 
-    def spy(d: Decisions, taken: Any, v: Floats) -> tuple[float, Floats, Floats]:
+    def spy(d: Decisions, taken: Any, v: Floats, weight: Floats) -> tuple[float, Floats, Floats]:
         visited.append(v)
-        return plain(d, taken, v)
+        return plain(d, taken, v, weight)
 
     monkeypatch.setattr(likelihood, "_derivatives", spy)
     posterior_mode(d, placed)

@@ -110,6 +110,11 @@ class Augmented:
         draw_utilities(rng, mu, self.decisions.start, self.decisions.taken, self.near(), lead, w)
         return {"v": init.copy(), "w": w, "lead": lead}
 
+    def warm(self, rng: np.random.Generator, state: State, left: int, piece: int) -> tuple[State, int]:
+        """Go on; there is nothing to learn."""
+        made = min(left, piece)
+        return self.advance(rng, state, 1, made)[0], made
+
     def advance(self, rng: np.random.Generator, state: State, draws: int, thin: int) -> tuple[State, Floats, Stats]:
         """Go on for draws * thin iterations."""
         new = {name: value.copy() for name, value in state.items()}

@@ -26,9 +26,17 @@ class Engine(Protocol):
         """The state a chain begins with, at `init` or at a point of the engine's own choosing."""
         ...
 
+    def warm(self, rng: np.random.Generator, state: State, left: int, piece: int) -> tuple[State, int]:
+        """Go on with a warm-up that has so many iterations left; returns the new state and how many of them were made.
+
+        All that an engine learns, it learns here. About `piece` are made, or all at once by an engine that learns;
+        cutting a warm-up into pieces must not change what follows.
+        """
+        ...
+
     def advance(self, rng: np.random.Generator, state: State, draws: int, thin: int) -> tuple[State, Floats, Stats]:
         """Go on for draws * thin iterations; returns the new state, (draws, K) coefficients and their stats.
 
-        Cutting a run into pieces must not change its draws.
+        Nothing is learnt from these: every iteration leaves the posterior as it is. Cutting a run into pieces must not change its draws.
         """
         ...

@@ -1,9 +1,13 @@
-"""The default engine: data augmentation with every expansion, interwoven with moves of the value given the noise.
+"""The default engine: several ways to move through the same posterior, and a warm-up that learns how to share the work.
 
-Each iteration draws the utilities exactly given the value, then value, scale and translation given the utilities (as
-`engines/augmented.py`), and then the value given the noise, along directions that suit the posterior: the columns of a
-factor of its covariance in the normal approximation at the mode, and a few random mixtures of them. Nothing is tuned
-while it runs, so every iteration leaves the posterior as it is.
+    paths    Hamiltonian moves on the likelihood itself, without utilities: for many coefficients, sharply known
+    sweeps   data augmentation with every expansion, interwoven with the value given the noise: for loosely known ones
+    leaps    independence steps from a mixture fitted to the posterior: for up to a dozen coefficients
+
+All three are exact for the same posterior, so any fixed round of them is. Warm-up finds coordinates in which the
+posterior is about as wide in every direction, learns step length and mixture, and counts what an effective draw costs by
+each; then it fixes the round, and nothing is learnt any more. A mixture that fits badly is told by its largest
+importance weights (Pareto k) and not used; one that is used never works alone.
 """
 
 from __future__ import annotations
@@ -11,29 +15,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg as sla
 
-from understudy._arrays import Floats, Ints
+from understudy._arrays import Floats
 from understudy.decisions import Decisions
+from understudy.engines.adapt import effective, learn_proposal, no_mixture, path_round, plan, wander
 from understudy.engines.augmented import Augmented, Options, widest
 from understudy.engines.base import State, Stats
-from understudy.kernels._jit import jit
-from understudy.kernels.design import Design, multiply
-from understudy.kernels.expansion import Move, Scratch, expand
-from understudy.kernels.interweave import Weave, interweave
-from understudy.kernels.utilities import draw_utilities
-from understudy.likelihood import posterior_mode
+from understudy.engines.chart import Chart, chart_target
+from understudy.engines.labour import Labour
+from understudy.engines.tally import Tally, tally
+from understudy.kernels.blend import Latent, Map, Round, blend
+from understudy.kernels.expansion import Scratch
+from understudy.kernels.interweave import Weave
+from understudy.kernels.mixture import Mixture
+from understudy.kernels.target import Target, Work, make_work
+from understudy.likelihood import information_at, posterior_mode
 from understudy.priors import Placed
 
-MIXTURES = 4
+FEW = 12  # coefficients up to which a mixture is tried
+MIXTURES = 4  # random directions of interweaving a sweep
+BRIEF = 100  # a warm-up shorter than this learns nothing
+WOVEN = 30_000_000  # numbers that interweaving may hold for its directions, 240 MB; beyond, there are no sweeps
+POWER = 0.75  # how far the metric goes from mean curvature, 0, to covariance, 1
 
 
 @dataclass(frozen=True, eq=False)
 class Blended:
     """The engine, ready to run on one set of decisions under one prior."""
 
+    decisions: Decisions
+    placed: Placed
+    counted: Tally
+    mode: Floats
+    information: Floats
     inner: Augmented
-    weave: Weave
 
     @property
     def name(self) -> str:
@@ -42,71 +57,121 @@ class Blended:
 
     @staticmethod
     def build(decisions: Decisions, placed: Placed) -> Blended:
-        """Take every expansion the problem allows, and find the directions."""
+        """Count what is equal, and find the mode."""
+        counted = tally(decisions)
+        mode, information = posterior_mode(counted.unique, placed, counted.offers.weight)
         inner = Augmented.build(widest(decisions, placed), decisions, placed, Options())
-        return Blended(inner, build_weave(decisions, placed))
+        return Blended(decisions, placed, counted, mode, information, inner)
 
     def start(self, rng: np.random.Generator, init: Floats | None) -> State:
-        """As the augmented engines start."""
-        return self.inner.start(rng, init)
+        """At `init`, or at a draw from twice the normal approximation at the mode; not warmed up, it takes safe steps."""
+        chart = Chart.of(self.placed, self.mode, self.information)
+        width = len(self.information)
+        x = np.sqrt(2.0) * rng.standard_normal(width) if init is None else chart.coordinates(init)
+        state = {"x": x, "gradient": np.zeros(width), "carried": np.zeros(5), "lead": np.zeros(len(self.decisions))}
+        untuned = Round(0, 1, 0, 0.1, 1, 1) if self.weaves else path_round(0.1)
+        return state | _frozen(chart, chart, no_mixture(width), untuned)
+
+    def warm(self, rng: np.random.Generator, state: State, left: int, piece: int) -> tuple[State, int]:
+        """Learn coordinates, step length, proposal and round, all at once."""
+        if left < BRIEF:
+            return self.advance(rng, state, 1, left)[0], left
+        return self._learn(rng, state, left // 5), left
+
+    def _learn(self, rng: np.random.Generator, state: State, part: int) -> State:
+        """Five parts of warm-up: two to find coordinates, one for the step, one each to try paths and sweeps."""
+        laplace = _chart(state)
+        _, draws = wander(rng, *self._posterior(laplace), 0.3, state["x"], part)
+        flat = self._flattened(laplace, draws[part // 4 :])
+        _, draws = wander(rng, *self._posterior(flat), 0.5, flat.coordinates(laplace.value(draws[-1])), 2 * part)
+        draws = draws[part // 4 :]
+        chart, wide = flat.stretched(draws, POWER), flat.stretched(draws, 1.0)
+        target, work = self._posterior(chart)
+        step, more = wander(rng, target, work, 0.5, chart.coordinates(flat.value(draws[-1])), part)
+        paths = path_round(step)
+        known = [chart.coordinates(v) for v in flat.value(draws)] + list(more)
+        x = more[-1]
+        labour = Labour.of(target, work, x, self.decisions.rows.shape[0])
+
+        new = state | {"x": x, "carried": np.zeros(5)} | _frozen(chart, wide, no_mixture(len(x)), paths)
+        new, tried, _ = self.advance(rng, new, part, 1)
+        by_path, by_sweep = effective(tried) / part / labour.path(paths), 0.0
+        known += [chart.coordinates(v) for v in tried]
+        if self.weaves:
+            new |= _frozen(chart, wide, no_mixture(len(x)), Round(0, 1, 0, 0.1, 1, 1)) | {"carried": np.zeros(5)}
+            new, tried, _ = self.advance(rng, new, part, 1)
+            by_sweep = effective(tried) / part / labour.sweep
+            known += [chart.coordinates(v) for v in tried]
+        proposal = None
+        if len(x) <= FEW:
+            proposal = learn_proposal(rng, target, work, np.array(known), 500 * (1 + len(x)))
+        mixture, round = plan((by_path, by_sweep), proposal, paths, labour)
+        return new | _frozen(chart, wide, mixture, round) | {"carried": np.zeros(5)}
 
     def advance(self, rng: np.random.Generator, state: State, draws: int, thin: int) -> tuple[State, Floats, Stats]:
-        """Go on for draws * thin iterations."""
-        d, new = self.inner.decisions, {name: value.copy() for name, value in state.items()}
-        width = new["v"].size
-        out, acceptance = np.empty((draws, width)), np.empty(draws)
-        scratch = Scratch(np.empty(width), np.empty(self.inner.move.factor.shape[1]), np.empty(width))
-        sweep(
-            rng, self.inner.design, d.start, d.taken, self.inner.move, self.weave, thin, scratch,
-            self.inner.near(), new["lead"], new["v"], new["w"], out, acceptance,
+        """Go on for draws * thin moves of the round."""
+        new = state | {name: state[name].copy() for name in ("x", "gradient", "carried", "lead")}
+        chart, round = _chart(state), Round(*(t(n) for t, n in zip(_ROUND, state["round"], strict=True)))
+        target, work = self._posterior(chart)
+        mixture = Mixture(*(state[f"mixture/{name}"] for name in Mixture._fields))
+        out, accepted = np.empty((draws, len(chart.centre))), np.empty(draws)
+        blend(
+            rng, target, work, Map(chart.centre, chart.turn, chart.back), round, mixture,
+            self._latent(state["directions"], round.sweeps > 0), thin,
+            new["x"], new["gradient"], new["carried"], new["lead"], out, accepted,
         )  # fmt: skip
-        return new, out, {"acceptance": acceptance}
+        return new, out, {"acceptance": accepted}
+
+    @property
+    def weaves(self) -> bool:
+        """Whether there is room for sweeps."""
+        return bool(self.decisions.rows.shape[0] * len(self.information) <= WOVEN)
+
+    def _posterior(self, chart: Chart) -> tuple[Target, Work]:
+        target = chart_target(self.counted, self.placed, chart)
+        return target, make_work(target)
+
+    def _flattened(self, chart: Chart, draws: Floats) -> Chart:
+        """Coordinates in which the curvature of the log posterior, averaged over draws, is the identity."""
+        some = draws[:: max(1, len(draws) // (4 + min(draws.shape[1], 28)))]
+        weight = self.counted.offers.weight
+        curvature = np.mean([information_at(self.counted.unique, self.placed, chart.value(x), weight) for x in some], 0)
+        return Chart.of(self.placed, chart.value(draws.mean(axis=0)), curvature)
+
+    def _latent(self, directions: Floats, used: bool) -> Latent:
+        """What sweeps need, along directions (K, D); next to nothing where there are none."""
+        d, inner = self.decisions, self.inner
+        if not used:
+            directions = directions[:, :1]
+        count, width, rows = directions.shape[1], directions.shape[0], d.rows.shape[0]
+        heavy = self.placed.basis @ (self.placed.precision @ (self.placed.basis.T @ directions))
+        weave = Weave(
+            factor=np.ascontiguousarray(directions.T),
+            pull=np.ascontiguousarray(heavy.T),
+            centre=self.placed.mean,
+            margins=margins_along(directions, d) if used else np.zeros((1, 0)),
+            mixtures=MIXTURES,
+        )
+        scratch = Scratch(np.empty(width), np.empty(inner.move.factor.shape[1]), np.empty(width))
+        return Latent(
+            inner.design, d.start, d.taken, inner.move, weave, scratch, np.empty(rows), np.empty(rows), inner.near(),
+            np.empty(count), np.empty(width), np.empty(width), np.empty(rows),
+        )  # fmt: skip
 
 
-@jit
-def sweep(
-    rng: np.random.Generator,
-    design: Design,
-    start: Ints,
-    taken: Ints,
-    move: Move,
-    weave: Weave,
-    thin: int,
-    scratch: Scratch,
-    near: Floats,
-    lead: Floats,
-    v: Floats,
-    w: Floats,
-    out: Floats,
-    acceptance: Floats,
-) -> None:
-    """The loop: utilities given the value, value given the utilities, value given the noise."""
-    mu, margin = np.empty(w.size), np.empty(w.size)
-    weights, direction, pull = np.empty(weave.factor.shape[0]), np.empty(v.size), np.empty(v.size)
-    for n in range(out.shape[0]):
-        accepted = 0.0
-        for _ in range(thin):
-            multiply(design, v, mu)
-            accepted += draw_utilities(rng, mu, start, taken, near, lead, w)
-            expand(rng, move, design, scratch, v, w)
-            interweave(rng, weave, start, taken, weights, direction, pull, margin, v, w)
-        out[n] = v
-        acceptance[n] = accepted / thin
+_ROUND = (int, int, int, float, int, int)
 
 
-def build_weave(decisions: Decisions, placed: Placed) -> Weave:
-    """Directions from the normal approximation at the posterior mode."""
-    _, information = posterior_mode(decisions, placed)
-    root = sla.cholesky(information, lower=True)
-    turn = sla.solve_triangular(root, np.eye(len(root)), lower=True, trans="T")
-    factor = placed.basis @ turn
-    return Weave(
-        factor=np.ascontiguousarray(factor.T),
-        pull=np.ascontiguousarray((placed.basis @ (placed.precision @ turn)).T),
-        centre=placed.mean,
-        margins=margins_along(factor, decisions),
-        mixtures=MIXTURES,
-    )
+def _chart(state: State) -> Chart:
+    return Chart(state["centre"], state["turn"], state["back"])
+
+
+def _frozen(chart: Chart, wide: Chart, mixture: Mixture, round: Round) -> State:
+    """What warm-up has learnt, as plain arrays."""
+    return {
+        "centre": chart.centre, "turn": chart.turn, "back": chart.back, "directions": wide.turn,
+        "round": np.array(round, dtype=np.float64),
+    } | {f"mixture/{name}": part for name, part in mixture._asdict().items()}  # fmt: skip
 
 
 def margins_along(factor: Floats, decisions: Decisions) -> Floats:

@@ -26,7 +26,6 @@ from understudy.priors import Gaussian, Placed, Prior, place
 from understudy.separation import find_opening
 
 ENGINES = ("auto", "blended", *MOVES)
-WOVEN = 30_000_000  # numbers the blended engine may hold for its directions, 240 MB; beyond, "auto" does without
 CHECKPOINT_SECONDS = 30.0
 
 
@@ -56,7 +55,7 @@ def fit(
     Args:
         decisions: what was offered and chosen.
         prior: ``Gaussian(2500.0)`` unless said.
-        engine: "auto" (which is "blended" unless the problem is too large for it), or one of the paper's samplers
+        engine: "auto" (which is "blended"), or one of the paper's samplers
             "da", "px-scale", "px-translate", "px-both".
         draws, warmup, chains, thin: kept draws a chain, iterations before them, chains, iterations a kept draw.
         seed: the same seed gives the same draws with any number of threads; None picks one and records it.
@@ -115,8 +114,7 @@ def make_engine(name: str, decisions: Decisions, placed: Placed, options: Mappin
     if name not in ENGINES:
         raise ValueError(f"there is no engine {name!r}; choose one of {', '.join(ENGINES)}")
     if name == "auto":
-        large = decisions.rows.shape[0] * placed.basis.shape[1] > WOVEN
-        name = widest(decisions, placed) if large or options else "blended"
+        name = widest(decisions, placed) if options else "blended"
     if name != "blended":
         return Augmented.build(name, decisions, placed, options_from(dict(options)))
     if options:

@@ -44,10 +44,8 @@ class Chain:
         began = time.perf_counter()
         piece = max(1, int(PIECE_SECONDS / self.pace))
         if self.warm < warmup:
-            count = min(piece, warmup - self.warm)
-            self.state, made, _ = self.engine.advance(self.rng, self.state, count, 1)
-            self.warm += count
-            iterations = count
+            self.state, iterations = self.engine.warm(self.rng, self.state, warmup - self.warm, piece)
+            self.warm += iterations
         else:
             count = min(max(1, piece // thin), draws - self.done)
             if count == 0:
@@ -57,10 +55,10 @@ class Chain:
             self.stats.append(dict(stats))
             self.done += count
             iterations = count * thin
-        if not np.isfinite(made).all():
-            raise ValueError(
-                f'the engine "{self.engine.name}" produced numbers that are not finite; rescale the features'
-            )
+            if not np.isfinite(made).all():
+                raise ValueError(
+                    f'the engine "{self.engine.name}" produced numbers that are not finite; rescale the features'
+                )
         self.pace = max((time.perf_counter() - began) / iterations, 1e-9)
 
 

@@ -97,8 +97,10 @@ def value_and_gradient(mu: Floats, start: Ints, taken: Ints, gradient: Floats) -
 
 
 @jit
-def add_information_dense(mu: Floats, start: Ints, taken: Ints, rows: Floats, information: Floats) -> None:
-    """Add minus the Hessian in v of the sum of log P, mu = rows @ v, to information (K, K)."""
+def add_information_dense(
+    mu: Floats, start: Ints, taken: Ints, weight: Floats, rows: Floats, information: Floats
+) -> None:
+    """Add minus the Hessian in v of the weighted sum of log P, mu = rows @ v, to information (K, K)."""
     near, gaps, weights = _workspace(start)
     width = rows.shape[1]
     leads = np.empty((gaps.size, width))
@@ -110,7 +112,7 @@ def add_information_dense(mu: Floats, start: Ints, taken: Ints, rows: Floats, in
         for k in range(count):
             for a in range(width):
                 leads[k, a] = rows[taken[t], a] - rows[near[k], a]
-        _add_curvature(gaps[:count], bound, leads, width, weights, ratios, slopes, lower)
+        _add_curvature(weight[t], gaps[:count], bound, leads, width, weights, ratios, slopes, lower)
     for a in range(width):
         for b in range(a):
             information[a, b] += lower[a, b]
@@ -120,7 +122,7 @@ def add_information_dense(mu: Floats, start: Ints, taken: Ints, rows: Floats, in
 
 @jit
 def add_information_sparse(
-    mu: Floats, start: Ints, taken: Ints, indptr: Ints, indices: Ints, data: Floats, information: Floats
+    mu: Floats, start: Ints, taken: Ints, weight: Floats, indptr: Ints, indices: Ints, data: Floats, information: Floats
 ) -> None:
     """The same for rows in compressed sparse form: each decision works in the columns it touches."""
     near, gaps, weights = _workspace(start)
@@ -148,7 +150,7 @@ def add_information_sparse(
             for p in range(indptr[near[k]], indptr[near[k] + 1]):
                 leads[k, place[indices[p]]] -= data[p]
         lower[:width, :width] = 0.0
-        _add_curvature(gaps[:count], bound, leads, width, weights, ratios, slopes, lower)
+        _add_curvature(weight[t], gaps[:count], bound, leads, width, weights, ratios, slopes, lower)
         for a in range(width):
             for b in range(a):
                 information[columns[a], columns[b]] += lower[a, b]
@@ -353,6 +355,7 @@ def _ratios(first: float, step: float, nodes: int, out: Floats) -> None:
 
 @jit
 def _add_curvature(
+    times: float,
     gaps: Floats,
     bound: float,
     leads: Floats,
@@ -362,7 +365,7 @@ def _add_curvature(
     slopes: Floats,
     lower: Floats,
 ) -> None:
-    """Add one decision's minus Hessian, in the coordinates of its leads (chosen row - rival), below the diagonal.
+    """Add one decision's minus Hessian, so many times, in the coordinates of its leads (chosen row - rival), below the diagonal.
 
     Minus Hessian = sum over j of E_q[r_j (x_j + r_j)] lead_j lead_j' - Cov_q[sum over j of r_j lead_j], x_j = z - mu_j.
     """
@@ -370,7 +373,7 @@ def _add_curvature(
         return
     if gaps.size == 1:
         x = -ROOT_HALF * gaps[0]
-        _add_outer(0.5 * _bend(x, log_cdf_and_ratio(x)[1]), leads[0], width, lower)
+        _add_outer(times * 0.5 * _bend(x, log_cdf_and_ratio(x)[1]), leads[0], width, lower)
         return
     _, left, step, nodes = _integrate(gaps, bound, weights)
     slopes[:nodes, :width] = 0.0
@@ -380,12 +383,12 @@ def _add_curvature(
         for q in range(nodes):
             mean += weights[q] * ratios[q]
             bend += weights[q] * _bend(left - gaps[k] + q * step, ratios[q])
-        _add_outer(bend, leads[k], width, lower)
+        _add_outer(times * bend, leads[k], width, lower)
         for q in range(nodes):
             for a in range(width):
                 slopes[q, a] += (ratios[q] - mean) * leads[k, a]
     for q in range(nodes):
-        _add_outer(-weights[q], slopes[q], width, lower)
+        _add_outer(-times * weights[q], slopes[q], width, lower)
 
 
 @jit

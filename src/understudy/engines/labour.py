@@ -1,0 +1,46 @@
+"""What moves cost, counted instead of clocked, so that the same seed makes the same choices on any day.
+
+The unit is about a nanosecond of one core; only ratios matter. The constants are fitted to `benchmarks/costs.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from understudy._arrays import Floats
+from understudy.kernels.blend import Round
+from understudy.kernels.mixture import Mixture
+from understudy.kernels.target import Target, Work, count_near
+
+DECISION, NEAR, ROW, TERM = 80.0, 18.0, 1.0, 0.3  # an evaluation: per decision, rival that matters, rival, product
+GRADIENT = 1.45  # of an evaluation
+UTILITY, EDGE, DIRECTION = 25.0, 2.5, 400.0  # a sweep: per row, row and direction, direction
+PART = 5.0  # of a mixture, per coefficient
+
+
+@dataclass(frozen=True)
+class Labour:
+    """The cost of one evaluation of the log posterior, and of one sweep; and how many coefficients there are."""
+
+    value: float
+    sweep: float
+    width: int
+
+    @staticmethod
+    def of(target: Target, work: Work, x: Floats, rows: int) -> Labour:
+        """Count what is looked at near x."""
+        width, rivals = len(x), len(target.base)
+        products = rivals * width if target.turn.size == 0 else 4 * len(target.design.data) + target.turn.size
+        value = (
+            DECISION * len(target.offers.weight) + NEAR * count_near(target, work, x) + ROW * rivals + TERM * products
+        )
+        directions = width + 4
+        return Labour(value, rows * (UTILITY + EDGE * directions) + DIRECTION * directions, width)
+
+    def path(self, round: Round) -> float:
+        """One Hamiltonian move."""
+        return GRADIENT * self.value * 0.5 * (round.fewest + round.most)
+
+    def leap(self, mixture: Mixture) -> float:
+        """One independence step."""
+        return self.value + PART * self.width * len(mixture.share)

@@ -1,0 +1,154 @@
+"""The default engine's loop: a fixed round of moves, each of which leaves the posterior as it is.
+
+A round is so many Hamiltonian moves, then so many sweeps of data augmentation with interweaving, then so many
+independence steps. The utilities live only within a sweep, which begins by drawing them exactly given the value:
+the moves that do not see them can stand anywhere in the round.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from understudy._arrays import Floats, Ints
+from understudy.kernels import utilities
+from understudy.kernels._jit import jit
+from understudy.kernels.design import Design, dot, multiply
+from understudy.kernels.expansion import Move, Scratch, expand
+from understudy.kernels.hamiltonian import travel
+from understudy.kernels.interweave import Weave, interweave
+from understudy.kernels.mixture import Mixture, draw, log_density
+from understudy.kernels.target import Target, Work, log_posterior
+
+
+class Round(NamedTuple):
+    """How many moves of each kind a round has, and how Hamiltonian paths run: step length, fewest and most steps."""
+
+    paths: int
+    sweeps: int
+    leaps: int
+    step: float
+    fewest: int
+    most: int
+
+
+class Map(NamedTuple):
+    """v = centre + turn x and x = back (v - centre): centre (K,), turn (K, D), back (D, K)."""
+
+    centre: Floats
+    turn: Floats
+    back: Floats
+
+
+class Latent(NamedTuple):
+    """What a sweep needs: all rows with nothing counted twice or left out, and room for utilities."""
+
+    design: Design
+    start: Ints
+    taken: Ints
+    move: Move
+    weave: Weave
+    scratch: Scratch
+    mu: Floats
+    w: Floats
+    near: Floats
+    weights: Floats
+    direction: Floats
+    pull: Floats
+    margin: Floats
+
+
+@jit
+def sweep(rng: np.random.Generator, latent: Latent, lead: Floats, v: Floats) -> None:
+    """Utilities given the value, value given the utilities, value given the noise."""
+    multiply(latent.design, v, latent.mu)
+    utilities.draw_utilities(rng, latent.mu, latent.start, latent.taken, latent.near, lead, latent.w)
+    expand(rng, latent.move, latent.design, latent.scratch, v, latent.w)
+    interweave(
+        rng, latent.weave, latent.start, latent.taken, latent.weights, latent.direction, latent.pull, latent.margin,
+        v, latent.w,
+    )  # fmt: skip
+
+
+@jit
+def to_value(map: Map, x: Floats, v: Floats) -> None:
+    """V from x."""
+    for k in range(v.size):
+        v[k] = map.centre[k] + dot(map.turn[k], x)
+
+
+@jit
+def from_value(map: Map, v: Floats, x: Floats) -> None:
+    """X from v."""
+    for d in range(x.size):
+        total = 0.0
+        for k in range(v.size):
+            total += map.back[d, k] * (v[k] - map.centre[k])
+        x[d] = total
+
+
+@jit
+def blend(
+    rng: np.random.Generator,
+    target: Target,
+    work: Work,
+    map: Map,
+    round: Round,
+    mixture: Mixture,
+    latent: Latent,
+    thin: int,
+    x: Floats,
+    gradient: Floats,
+    carried: Floats,
+    lead: Floats,
+    out: Floats,
+    accepted: Floats,
+) -> None:
+    """Go on from x (D,) for as many draws of v as out (n, K) has; accepted (n,) says whether, or how willingly, each was.
+
+    carried (5,) holds what goes with x: its log posterior, its importance weight, whether gradient and weight are up to
+    date, and the place within the round. With x and gradient it is all that has to be kept to go on as if uncut.
+    """
+    width = x.size
+    y, noise, logs, v = np.empty(width), np.empty(width), np.empty(mixture.share.size), np.empty(out.shape[1])
+    momentum, other, slope, height = np.empty(width), np.empty(width), np.empty(width), np.empty(1)
+    none = np.empty(0)
+    height[0], weight = carried[0], carried[1]
+    sloped, weighed, place = carried[2] > 0.0, carried[3] > 0.0, int(carried[4])
+    size = round.paths + round.sweeps + round.leaps
+    for n in range(out.shape[0]):
+        for _ in range(thin):
+            if place < round.paths:
+                if not sloped:
+                    height[0] = log_posterior(target, work, x, -np.inf, gradient)
+                accepted[n] = travel(
+                    rng, target, work, round.step, round.fewest, round.most,
+                    x, height, gradient, momentum, other, slope,
+                )  # fmt: skip
+                sloped, weighed = True, False
+            elif place < round.paths + round.sweeps:
+                to_value(map, x, v)
+                sweep(rng, latent, lead, v)
+                from_value(map, v, x)
+                accepted[n] = 1.0
+                sloped, weighed = False, False
+            else:
+                if not weighed:
+                    if not sloped:
+                        height[0] = log_posterior(target, work, x, -np.inf, none)
+                    weight = height[0] - log_density(mixture, x, logs)
+                    weighed = True
+                draw(rng, mixture, noise, y)
+                proposed = log_density(mixture, y, logs)
+                floor = proposed + weight - rng.standard_exponential()
+                value = log_posterior(target, work, y, floor, none)
+                accepted[n] = 0.0
+                if value >= floor:
+                    accepted[n] = 1.0
+                    x[:] = y
+                    height[0] = value
+                    weight = value - proposed
+                    sloped = False
+            place = (place + 1) % size
+        to_value(map, x, out[n])
+    carried[0], carried[1] = height[0], weight
+    carried[2], carried[3], carried[4] = 1.0 if sloped else 0.0, 1.0 if weighed else 0.0, place

@@ -1,0 +1,121 @@
+"""Every move of the default engine leaves the posterior as it is, alone and in company; and the wrong ones are caught."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import understudy as us
+from evidence import assert_mean, assert_sd, grid_moments, limit, mutant, z_of_mean
+from problems import build, fixed_round, rebuild
+from understudy._arrays import Floats
+from understudy.decisions import Block, Decisions
+from understudy.engines.augmented import Options
+
+BLENDED = ("blended", Options())
+KAPPA = 30.0
+DRAWS = 1_500_000
+ROUNDS = {"paths": (1, 0, 0), "sweeps": (0, 1, 0), "leaps": (0, 0, 1), "sweeps and leaps": (0, 1, 1), "all": (1, 1, 3)}
+
+
+def lopsided() -> Decisions:
+    """Two states, six actions and four choices that all but agree: a posterior far from normal, in one dimension."""
+    up = np.array([0.9, 0.85, 0.8, 0.5, 0.3, 0.1])
+    return Decisions(
+        np.tile(np.stack([up, 1 - up], 1), (4, 1)), [0, 6, 12, 18, 24], [0, 2, 1, 0], blocks=[Block("v", 2, True)]
+    )
+
+
+def exact() -> tuple[float, float]:
+    """Mean and sd of its first coefficient, by a fine grid."""
+    first = np.linspace(-30.0, 40.0, 14_001)
+    values = np.stack([first, -first], axis=1)
+    log_density = us.log_likelihood(lopsided(), values).sum(axis=1) - first**2 / KAPPA
+    mean, sd = grid_moments(values, log_density)
+    return float(mean[0]), float(sd[0])
+
+
+MEAN, SD = exact()
+
+
+def drawn(engine: Any, moves: tuple[int, int, int]) -> Floats:
+    """(DRAWS,) of the first coefficient by a fixed round, nothing learnt."""
+    rng = np.random.default_rng(1)
+    return np.asarray(engine.advance(rng, fixed_round(engine, rng, *moves), DRAWS, 1)[1])[:, 0]
+
+
+@pytest.mark.parametrize("moves", ROUNDS.values(), ids=ROUNDS)
+def test_each_move_alone_has_the_exact_mean_and_sd(moves: tuple[int, int, int]) -> None:
+    draws = drawn(build(BLENDED, lopsided(), us.Gaussian(KAPPA)), moves)
+    assert_mean(draws, MEAN, false_alarm=1e-6)
+    assert_sd(draws, MEAN, SD, false_alarm=1e-6)
+
+
+EXACT_UTILITIES = """    utilities.draw_utilities(rng, latent.mu, latent.start, latent.taken, latent.near, lead, latent.w)
+    expand(rng, latent.move, latent.design, latent.scratch, v, latent.w)
+    interweave("""
+MOVED_UTILITIES = """    utilities.move_utilities(rng, latent.mu, latent.start, latent.taken, latent.near, 0, latent.w)
+    expand(rng, latent.move, latent.design, latent.scratch, v, latent.w)
+    return
+    interweave("""
+MUTANTS = {
+    "goes on adapting the proposal": (
+        "kernels/blend.py",
+        "weight = value - proposed",
+        "weight = value - proposed\n                    mixture.mean[0] = x",
+        "leaps",
+    ),
+    "goes on adapting the step": (
+        "kernels/blend.py",
+        "rng, target, work, round.step, round.fewest",
+        "rng, target, work, 3.0 * round.step * (0.2 + accepted[max(n - 1, 0)]) ** 2, round.fewest",
+        "paths",
+    ),
+    "utilities redrawn by MH after a collapsed move": (
+        "kernels/blend.py",
+        EXACT_UTILITIES,
+        MOVED_UTILITIES,
+        "sweeps and leaps",
+    ),
+    "weight of the value before the sweep": (
+        "kernels/blend.py",
+        "accepted[n] = 1.0\n                sloped, weighed = False, False",
+        "accepted[n] = 1.0\n                sloped, weighed = False, True",
+        "all",
+    ),
+    "proposal's density forgotten": ("kernels/blend.py", "floor = proposed + weight", "floor = weight", "leaps"),
+    "every path accepted": ("kernels/hamiltonian.py", "if rng.random() < probability:", "if True:", "paths"),
+    "prior forgotten given the noise": (
+        "kernels/interweave.py",
+        "if precision > 0.0:",
+        "if precision > 1e9:",
+        "sweeps",
+    ),
+    "utilities not moved with the value": (
+        "kernels/interweave.py",
+        "gap[p] = max(gap[p] + s * margin[p], 0.0)",
+        "pass",
+        "sweeps",
+    ),
+    "weights of equal decisions forgotten": ("engines/tally.py", "weight[kind] += 1.0", "weight[kind] = 1.0", "leaps"),
+}
+
+
+ALWAYS = (
+    "goes on adapting the proposal",
+    "utilities redrawn by MH after a collapsed move",
+    "proposal's density forgotten",
+)
+"""Each mutant is an engine to compile; these are tried every time, the others with --slow."""
+
+
+@pytest.mark.parametrize("name", [n if n in ALWAYS else pytest.param(n, marks=pytest.mark.slow) for n in MUTANTS])
+def test_a_wrong_move_is_caught(name: str, tmp_path: Path) -> None:
+    file, old, new, moves = MUTANTS[name]
+    package = mutant(tmp_path, file, old, new)
+    draws = drawn(rebuild(package, BLENDED, lopsided(), us.Gaussian(KAPPA)), ROUNDS[moves])
+    scores = [z_of_mean(draws, MEAN), z_of_mean((draws - MEAN) ** 2, SD**2)]
+    assert np.abs(scores).max() > limit(1e-6), f"the mutant '{name}' passes for a right sampler: {scores}"

@@ -1,0 +1,117 @@
+"""The samplers that speed is compared with have the same posterior as ours: a race is fair only to the same goal."""
+
+import importlib
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.stats as st
+
+import understudy as us
+from problems import choose, mdp_offers, ragged_offers
+from understudy._arrays import Floats
+from understudy.decisions import Decisions
+from understudy.diagnostics import mcse_mean, mcse_sd, spread
+from understudy.likelihood import derivatives, posterior_mode
+from understudy.priors import place
+
+ROOT = Path(__file__).parents[2]
+PRIOR = us.Gaussian(0.5)  # narrow, so that a wrong prior shows
+FALSE_ALARM = 1e-6
+
+
+@pytest.fixture(scope="module")
+def peers() -> Any:
+    """benchmarks/_peers.py."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT))
+        return importlib.import_module("benchmarks._peers")
+
+
+def decided(offers: Decisions, seed: int) -> Decisions:
+    """The offers with the choices of a controller whose value is drawn from a narrow prior."""
+    rng = np.random.default_rng(seed)
+    chosen, _ = choose(rng, offers, rng.standard_normal(len(offers.names)))
+    return Decisions(offers.rows, offers.start, chosen, blocks=offers.blocks)
+
+
+def needs(peer: str) -> None:
+    if importlib.util.find_spec(peer) is None:
+        pytest.skip(f"{peer} is not installed; scripts/bench installs it")
+
+
+def assert_same_moments(some: Floats, others: Floats) -> None:
+    """Means and sds of two sets of (chain, draw, K) draws agree within the Monte-Carlo errors of both."""
+    pairs = [
+        ((some.mean(axis=(0, 1)), mcse_mean(some)), (others.mean(axis=(0, 1)), mcse_mean(others))),
+        ((spread(some), mcse_sd(some)), (spread(others), mcse_sd(others))),
+    ]
+    for (a, error_a), (b, error_b) in pairs:
+        z = (a - b) / np.hypot(error_a, error_b)
+        assert np.abs(z).max() < st.norm.isf(FALSE_ALARM / 2), f"{a} and {b} differ by {z} standard errors"
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_log_posterior_and_gradient(peers: Any, sparse: bool) -> None:
+    decisions = decided(mdp_offers(5, 3, 40, 1), 2)
+    if sparse:
+        decisions = Decisions(sp.csr_array(decisions.rows), decisions.start, decisions.chosen, blocks=decisions.blocks)
+    placed = place(us.Gaussian(4.0, mean=[1.0, 0.0, 0.5, 0.0, 0.0]), decisions)
+    target = peers.target_of(decisions, placed)
+    values, expected = [], []
+    for q in np.random.default_rng(3).standard_normal((3, placed.basis.shape[1])):
+        v = placed.mean + placed.basis @ q
+        gradient = np.empty(len(q))
+        values.append(peers.log_posterior(target, q, gradient))
+        likelihood, slope, _ = derivatives(decisions, v)
+        expected.append(likelihood + float(placed.log_density(v)))
+        # the likelihood is good to about 1e-10, and its gradient to a few digits less
+        np.testing.assert_allclose(gradient, placed.basis.T @ slope - placed.precision @ q, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(np.diff(values), np.diff(expected), atol=1e-8)
+
+
+def test_numpyro_has_our_log_posterior(peers: Any) -> None:
+    needs("numpyro")
+    import jax
+    from numpyro.infer.util import log_density
+
+    jax.config.update("jax_enable_x64", True)
+    decisions = decided(ragged_offers(3, 40, 4), 5)
+    placed = place(PRIOR, decisions)
+    model, target = peers._numpyro_model(decisions, placed), peers.target_of(decisions, placed)
+    mode, information = posterior_mode(decisions, placed)  # 21 nodes are meant for where the posterior is
+    points = placed.basis.T @ (mode - placed.mean) + np.random.default_rng(6).multivariate_normal(
+        np.zeros(3), np.linalg.inv(information), size=4
+    )
+    theirs = [float(log_density(model, (), {}, {"q": q})[0]) for q in points]
+    ours = [peers.log_posterior(target, q, np.empty(3)) for q in points]
+    np.testing.assert_allclose(np.diff(theirs), np.diff(ours), atol=1e-3)
+
+
+@pytest.mark.parametrize("peer", ["nutpie", "numpyro"])
+def test_same_posterior(peers: Any, peer: str) -> None:
+    needs(peer)
+    decisions = decided(mdp_offers(4, 3, 30, 7), 8)
+    made = getattr(peers, f"{peer}_draws")(decisions, place(PRIOR, decisions), 2000, 400, 9)
+    assert made.draws.shape == (2000, 4)
+    assert 0.0 < made.sampling < made.total
+    assert_same_moments(made.draws[None], us.fit(decisions, PRIOR, draws=2000, progress=False).draws)
+
+
+@pytest.mark.parametrize("peer", ["nutpie", "numpyro"])
+def test_stops_in_time(peers: Any, peer: str) -> None:
+    needs(peer)
+    decisions = decided(mdp_offers(4, 3, 30, 7), 8)
+    made = getattr(peers, f"{peer}_draws")(decisions, place(PRIOR, decisions), 10_000_000, 100, 9, seconds=0.2)
+    assert 0 < len(made.draws) < 1_000_000
+    assert made.sampling >= 0.2
+
+
+def test_priors_numpyro_is_not_written_for(peers: Any) -> None:
+    needs("numpyro")
+    decisions = decided(ragged_offers(3, 40, 4), 5)
+    with pytest.raises(ValueError, match="independent coordinates"):
+        peers.numpyro_draws(decisions, place(us.Gaussian(np.eye(3) + 0.5), decisions), 100, 100, 1)
