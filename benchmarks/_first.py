@@ -35,7 +35,7 @@ class First:
     draws: int
     effective: float
     seconds: float
-    with_compilation: float
+    with_compilation: float | None
 
 
 def timed_fit(problem: Problem, draws: int, seed: int) -> tuple[Floats, float]:
@@ -50,8 +50,8 @@ def timed_fit(problem: Problem, draws: int, seed: int) -> tuple[Floats, float]:
     return post.draws[0], time.perf_counter() - began
 
 
-def measure(problem: Problem) -> First:
-    """Find how many draws it takes, with everything compiled; then the same in a process that has compiled nothing."""
+def measure(problem: Problem, cold: bool) -> First:
+    """Find how many draws it takes, with everything compiled; if asked, the same in a process that has compiled nothing."""
     draws = 1000
     timed_fit(problem, draws, 0)
     for seed in range(1, TRIES + 1):
@@ -62,7 +62,7 @@ def measure(problem: Problem) -> First:
         draws = int(draws * 1.1 * WANTED / max(enough, 0.1 * WANTED)) + 1
     # where no try was enough, the line shows the last one with the effective draws it had
     draws = len(made)
-    return First(problem.name, draws, enough, seconds, _cold(problem.name, draws))
+    return First(problem.name, draws, enough, seconds, _cold(problem.name, draws) if cold else None)
 
 
 def _cold(name: str, draws: int) -> float:

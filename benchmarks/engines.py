@@ -4,7 +4,7 @@
     python -m benchmarks.engines --json                    this one, for machines
     python -m benchmarks.engines --only toy --rounds 5     one problem
     python -m benchmarks.engines --seeds 20                the default engine alone, over 20 seeds
-    python -m benchmarks.engines --first                   seconds to the first 1,000 effective draws, warm-up included
+    python -m benchmarks.engines --first [--cold]          seconds to the first 1,000 effective draws, warm-up included
 
 Of the slowest coefficient, bulk or of squares, whichever is fewer; one chain on one core, compilation and warm-up left
 out. Each round runs every method with a seed of its own for a few seconds; medians over rounds are reported with the
@@ -49,7 +49,7 @@ def main() -> None:
     if not problems:
         sys.exit(f"no problem has {given.only!r} in its name; there are: {'; '.join(SUITE)}")
     if given.first:
-        first_draws(problems, given.json)
+        first_draws(problems, given.cold, given.json)
     elif given.seeds:
         seed_by_seed(problems, given.seeds, given.seconds, given.json)
     else:
@@ -118,15 +118,16 @@ def seed_by_seed(problems: Sequence[Problem], seeds: int, seconds: float, as_jso
         print(f"| {name} | {_few(low)} | {_few(middle)} | {_few(high)} | {low / middle:.2f} |")
 
 
-def first_draws(problems: Sequence[Problem], as_json: bool) -> None:
+def first_draws(problems: Sequence[Problem], cold: bool, as_json: bool) -> None:
     """Seconds to the first 1,000 effective draws."""
-    lines = [_first.measure(problem) for problem in problems]
+    lines = [_first.measure(problem, cold) for problem in problems]
     if as_json:
         print(json.dumps([asdict(line) for line in lines], indent=1))
         return
     print("| problem | draws | effective | seconds, warm-up included | compilation included |\n|---|---|---|---|---|")
     for f in lines:
-        print(f"| {f.problem} | {f.draws:,} | {f.effective:,.0f} | {f.seconds:.2f} | {f.with_compilation:.1f} |")
+        compiled = "" if f.with_compilation is None else f"{f.with_compilation:.1f}"
+        print(f"| {f.problem} | {f.draws:,} | {f.effective:,.0f} | {f.seconds:.2f} | {compiled} |")
 
 
 def _rate(speed: Speed | None) -> str:
@@ -162,6 +163,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--patience", type=float, default=60.0, help="seconds NumPyro's warm-up may take on a problem")
     parser.add_argument("--seeds", type=int, default=0, help="the default engine alone, over so many seeds")
     parser.add_argument("--first", action="store_true", help="time to the first 1,000 effective draws instead")
+    parser.add_argument("--cold", action="store_true", help="with --first: also in a process that has compiled nothing")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--figure", type=Path, help="also draw the speeds, to this file")
     given = parser.parse_args()

@@ -80,7 +80,7 @@ def fixed_round(engine: Any, rng: np.random.Generator, paths: int, sweeps: int, 
     return (
         state
         | {f"mixture/{name}": part for name, part in mixture._asdict().items()}
-        | {"round": np.array([paths, sweeps, leaps, 0.5, 2.0, 4.0])}
+        | {"round": np.array([paths, sweeps, leaps, 0.5, 2.0, 4.0, 1.0])}
     )
 
 

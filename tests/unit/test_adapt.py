@@ -43,7 +43,7 @@ def test_a_mixture_is_a_density() -> None:
 
 
 def test_a_good_proposal_gets_most_of_the_work_but_never_all() -> None:
-    mixture, round = plan((1e-5, 2e-5), Proposal(some_mixture(), 0.9, 0.2), path_round(0.5), LABOUR)
+    mixture, round = plan(1e-5, 2e-5, 5e-4, Proposal(some_mixture(), 0.9, 0.2), path_round(0.5), LABOUR)
     safe = round.paths * LABOUR.path(round) + round.sweeps * LABOUR.sweep
     leaping = round.leaps * LABOUR.leap(mixture)
     assert round.sweeps == 1
@@ -52,21 +52,26 @@ def test_a_good_proposal_gets_most_of_the_work_but_never_all() -> None:
 
 @pytest.mark.parametrize(("k", "least"), [(0.6, 0.25), (0.9, 0.5)])
 def test_a_proposal_with_huge_weights_gives_its_work_to_safe_moves(k: float, least: float) -> None:
-    mixture, round = plan((1e-5, 2e-5), Proposal(some_mixture(), 0.9, k), path_round(0.5), LABOUR)
+    mixture, round = plan(1e-5, 2e-5, 5e-4, Proposal(some_mixture(), 0.9, k), path_round(0.5), LABOUR)
     safe = round.paths * LABOUR.path(round) + round.sweeps * LABOUR.sweep
     assert safe / (safe + round.leaps * LABOUR.leap(mixture)) > least
 
 
 @pytest.mark.parametrize(("efficiency", "k"), [(0.9, 1.1), (0.01, 0.1)])
 def test_a_useless_proposal_is_not_used(efficiency: float, k: float) -> None:
-    _, round = plan((1e-5, 1e-7), Proposal(some_mixture(), efficiency, k), path_round(0.5), LABOUR)
+    _, round = plan(1e-5, 1e-7, 5e-4, Proposal(some_mixture(), efficiency, k), path_round(0.5), LABOUR)
+    assert (round.paths, round.sweeps, round.leaps) == (1, 0, 0)
+
+
+def test_leaps_that_earn_little_are_not_taken_however_well_the_proposal_seems_to_fit() -> None:
+    _, round = plan(1e-5, 1e-7, 1e-6, Proposal(some_mixture(), 0.9, 0.2), path_round(0.5), LABOUR)
     assert (round.paths, round.sweeps, round.leaps) == (1, 0, 0)
 
 
 def test_the_dearer_of_two_safe_moves_stays_only_if_it_is_not_much_dearer() -> None:
-    assert plan((1.0, 0.5), None, path_round(0.5), LABOUR)[1][:3] == (1, 1, 0)
-    assert plan((1.0, 0.1), None, path_round(0.5), LABOUR)[1][:3] == (1, 0, 0)
-    assert plan((0.1, 1.0), None, path_round(0.5), LABOUR)[1][:3] == (0, 1, 0)
+    assert plan(1.0, 0.5, 0.0, None, path_round(0.5), LABOUR)[1][:3] == (1, 1, 0)
+    assert plan(1.0, 0.1, 0.0, None, path_round(0.5), LABOUR)[1][:3] == (1, 0, 0)
+    assert plan(0.1, 1.0, 0.0, None, path_round(0.5), LABOUR)[1][:3] == (0, 1, 0)
 
 
 def test_a_proposal_learnt_from_the_wrong_place_finds_the_posterior_or_is_not_used() -> None:

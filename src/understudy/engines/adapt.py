@@ -158,7 +158,7 @@ def wander(
 def path_round(step: float) -> Round:
     """A round of Hamiltonian moves alone, with paths of about LENGTH."""
     count = max(1.0, LENGTH / step)
-    return Round(1, 0, 0, step, max(1, round(0.7 * count)), max(1, round(1.3 * count)))
+    return Round(1, 0, 0, step, max(1, round(0.7 * count)), max(1, round(1.3 * count)), 1)
 
 
 def no_mixture(width: int) -> Mixture:
@@ -167,22 +167,21 @@ def no_mixture(width: int) -> Mixture:
     return Mixture(np.ones(1), np.zeros((1, width)), one, one, np.zeros(1))
 
 
-def plan(rates: tuple[float, float], proposal: Proposal | None, paths: Round, labour: Labour) -> tuple[Mixture, Round]:
-    """The round, from effective draws per unit of labour by paths and by sweeps, and from the proposal if there is one.
+def plan(
+    by_path: float, by_sweep: float, by_leap: float, proposal: Proposal | None, paths: Round, labour: Labour
+) -> tuple[Mixture, Round]:
+    """The round, from effective draws per unit of labour by each kind of move, and the proposal if there is one.
 
-    The better of paths and sweeps is always in the round, the other one if it is not RIVAL times dearer. Leaps take the
-    work that their efficiency earns them, but leave safe moves what the proposal's fit demands.
+    The better of paths and sweeps is always in the round, the other one if it is not RIVAL times dearer; so with leaps,
+    which take the work that their rate earns them but leave safe moves what the proposal's fit demands.
     """
-    by_path, by_sweep = rates
     best = max(by_path, by_sweep)
     with_paths, with_sweeps = by_path * RIVAL > best, by_sweep * RIVAL > best
     safe = with_paths * labour.path(paths) + with_sweeps * labour.sweep
     fixed = paths._replace(paths=int(with_paths), sweeps=int(with_sweeps))
-    if proposal is None or not proposal.usable:
+    if proposal is None or not proposal.usable or by_leap * RIVAL < best:
         return no_mixture(labour.width), fixed
     cost = labour.leap(proposal.mixture)
-    # An independence sampler's draws are worth about e / (2 - e) each at importance efficiency e.
-    by_leap = proposal.efficiency / (2.0 - proposal.efficiency) / cost
     share = max(best / (best + by_leap), proposal.guard)
     leaps = round(safe * (1.0 - share) / (share * cost))
     return proposal.mixture, fixed._replace(leaps=min(max(leaps, 1), LONGEST))

@@ -36,6 +36,8 @@ FEW = 12  # coefficients up to which a mixture is tried
 MIXTURES = 4  # random directions of interweaving a sweep
 BRIEF = 100  # a warm-up shorter than this learns nothing
 WOVEN = 30_000_000  # numbers that interweaving may hold for its directions, 240 MB; beyond, there are no sweeps
+LEAPS = 5  # leaps are cheap: they are tried for so many parts
+WORTH, MOST = 0.3, 50  # a kept draw takes as many moves as make it worth about this many independent ones, up to MOST
 POWER = 0.75  # how far the metric goes from mean curvature, 0, to covariance, 1
 
 
@@ -69,7 +71,7 @@ class Blended:
         width = len(self.information)
         x = np.sqrt(2.0) * rng.standard_normal(width) if init is None else chart.coordinates(init)
         state = {"x": x, "gradient": np.zeros(width), "carried": np.zeros(5), "lead": np.zeros(len(self.decisions))}
-        untuned = Round(0, 1, 0, 0.1, 1, 1) if self.weaves else path_round(0.1)
+        untuned = Round(0, 1, 0, 0.1, 1, 1, 1) if self.weaves else path_round(0.1)
         return state | _frozen(chart, chart, no_mixture(width), untuned)
 
     def warm(self, rng: np.random.Generator, state: State, left: int, piece: int) -> tuple[State, int]:
@@ -98,15 +100,23 @@ class Blended:
         by_path, by_sweep = effective(tried) / part / labour.path(paths), 0.0
         known += [chart.coordinates(v) for v in tried]
         if self.weaves:
-            new |= _frozen(chart, wide, no_mixture(len(x)), Round(0, 1, 0, 0.1, 1, 1)) | {"carried": np.zeros(5)}
+            new |= _frozen(chart, wide, no_mixture(len(x)), Round(0, 1, 0, 0.1, 1, 1, 1)) | {"carried": np.zeros(5)}
             new, tried, _ = self.advance(rng, new, part, 1)
             by_sweep = effective(tried) / part / labour.sweep
             known += [chart.coordinates(v) for v in tried]
-        proposal = None
+        proposal, by_leap = None, 0.0
         if len(x) <= FEW:
             proposal = learn_proposal(rng, target, work, np.array(known), 500 * (1 + len(x)))
-        mixture, round = plan((by_path, by_sweep), proposal, paths, labour)
-        return new | _frozen(chart, wide, mixture, round) | {"carried": np.zeros(5)}
+            if proposal.usable:
+                leaping = Round(0, 0, 1, 0.1, 1, 1, 1)
+                new |= _frozen(chart, wide, proposal.mixture, leaping) | {"carried": np.zeros(5)}
+                new, tried, _ = self.advance(rng, new, LEAPS * part, 1)
+                by_leap = effective(tried) / len(tried) / labour.leap(proposal.mixture)
+        mixture, round = plan(by_path, by_sweep, by_leap, proposal, paths, labour)
+        new |= _frozen(chart, wide, mixture, round) | {"carried": np.zeros(5)}
+        new, tried, _ = self.advance(rng, new, LEAPS * part if round.leaps else part, 1)
+        moves = int(np.clip(WORTH * len(tried) / effective(tried), 1, MOST))
+        return new | _frozen(chart, wide, mixture, round._replace(moves=moves))
 
     def advance(self, rng: np.random.Generator, state: State, draws: int, thin: int) -> tuple[State, Floats, Stats]:
         """Go on for draws * thin moves of the round."""
@@ -159,7 +169,7 @@ class Blended:
         )  # fmt: skip
 
 
-_ROUND = (int, int, int, float, int, int)
+_ROUND = (int, int, int, float, int, int, int)
 
 
 def _chart(state: State) -> Chart:

@@ -21,6 +21,7 @@ from understudy.engines.augmented import MOVES, Augmented, options_from, widest
 from understudy.engines.base import Engine
 from understudy.engines.blended import Blended
 from understudy.engines.run import Run
+from understudy.kernels._jit import compiled_before
 from understudy.posterior import Posterior
 from understudy.priors import Gaussian, Placed, Prior, place
 from understudy.separation import find_opening
@@ -78,6 +79,8 @@ def fit(
         if not isinstance(number, int | np.integer) or number < least:
             raise ValueError(f"{what} must be a whole number, at least {least}; it is {number!r}")
     placed = place(prior, decisions)
+    if progress is not False and not compiled_before():
+        print("understudy: compiling its loops for this machine, once; this takes about a minute", file=sys.stderr)
     if placed.flat:
         refuse_improper(decisions, placed)
     machine = make_engine(engine, decisions, placed, options or {})

@@ -29,6 +29,11 @@ def _cache_folder() -> str:
 _FOLDER = _cache_folder()
 
 
+def compiled_before() -> bool:
+    """Whether machine code of these very sources is already kept."""
+    return any(Path(_FOLDER).rglob("*.nbi"))
+
+
 LOOSE = {"reassoc", "contract", "nnan", "nsz"}  # sums in whatever order suits the vector instructions; no NaN comes in
 
 

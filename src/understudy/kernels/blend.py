@@ -21,7 +21,10 @@ from understudy.kernels.target import Target, Work, log_posterior
 
 
 class Round(NamedTuple):
-    """How many moves of each kind a round has, and how Hamiltonian paths run: step length, fewest and most steps."""
+    """How many moves of each kind a round has, how Hamiltonian paths run, and how many moves make a kept draw.
+
+    step: of a path, with `fewest` to `most` steps.
+    """
 
     paths: int
     sweeps: int
@@ -29,6 +32,7 @@ class Round(NamedTuple):
     step: float
     fewest: int
     most: int
+    moves: int
 
 
 class Map(NamedTuple):
@@ -116,7 +120,7 @@ def blend(
     sloped, weighed, place = carried[2] > 0.0, carried[3] > 0.0, int(carried[4])
     size = round.paths + round.sweeps + round.leaps
     for n in range(out.shape[0]):
-        for _ in range(thin):
+        for _ in range(thin * round.moves):
             if place < round.paths:
                 if not sloped:
                     height[0] = log_posterior(target, work, x, -np.inf, gradient)
