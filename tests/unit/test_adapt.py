@@ -36,7 +36,7 @@ def some_mixture() -> Mixture:
 
 
 def test_a_mixture_is_a_density() -> None:
-    side = np.linspace(-60, 60, 601)
+    side = np.linspace(-60, 60, 161)
     logs = np.empty(3)
     values = [np.exp(log_density(some_mixture(), np.array([a, b]), logs)) for a in side for b in side]
     assert np.sum(values) * (side[1] - side[0]) ** 2 == pytest.approx(1.0, abs=2e-3)

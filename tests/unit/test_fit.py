@@ -12,7 +12,7 @@ import pytest
 import understudy as us
 from evidence import assert_mean, assert_sd
 from problems import VARIANTS, build, choose, label, mdp_offers, ragged_offers, two_states
-from understudy.decisions import Decisions
+from understudy.decisions import Block, Decisions
 from understudy.engines import run as running
 from understudy.engines.augmented import Options, widest
 from understudy.engines.fit import NotConvergedWarning
@@ -176,6 +176,18 @@ def test_the_widest_move_takes_every_expansion_that_the_problem_allows() -> None
 def test_auto_is_blended_unless_options_ask_for_the_papers_samplers() -> None:
     assert quick(two_states()).engine == "blended"
     assert quick(two_states(), options={"utilities": "metropolis"}).engine == "px-both"
+
+
+def test_a_coefficient_that_cannot_move_stays_where_it_is() -> None:
+    """A centred block of one has nothing to learn, and the default engine's warm-up must not stumble over it."""
+    offers = ragged_offers(3, 30, seed=5)
+    seen = Decisions(
+        offers.rows, offers.start, choose(np.random.default_rng(1), offers, np.ones(3))[0],
+        blocks=[Block("alone", 1, True), Block("features", 2)],
+    )  # fmt: skip
+    posterior = us.fit(seen, us.Gaussian(4.0), draws=500, warmup=200)
+    np.testing.assert_allclose(posterior.draws[:, :, 0], 0.0, atol=1e-12)
+    assert posterior.draws[:, :, 1:].std() > 0.05
 
 
 def test_a_prior_mean_is_where_uninformative_choices_leave_the_value() -> None:

@@ -53,8 +53,9 @@ def demo(
     with working("waking up: the first run compiles, later runs do not", **bar):
         case = watch(seed_from(seed), KAPPA, LEARN)
         to_file(case.seen, files["decisions.csv"])
+        learn(case, seed, draws=1, no_progress=True)
     began = time.monotonic()
-    post = learn(case, seed, draws=300 if quick else 1000, thin=2 if quick else 10, **bar)
+    post = learn(case, seed, draws=300 if quick else 1000, **bar)
     seconds = time.monotonic() - began
     post.save(files["posterior.nc"])
 
@@ -80,7 +81,7 @@ def demo(
     }  # fmt: skip
     if not quick:
         hard = watch(seed, PAPER_KAPPA, PAPER_LEARN)
-        hard_post = learn(hard, seed, draws=1000, thin=20, **bar)
+        hard_post = learn(hard, seed, draws=1000, **bar)
         hard_summary = hard_post.summary()
         facts["paper"] = {
             "trusted": hard_summary.trusted, "verdict": hard_summary.verdict, "sd": hard_post.sd, **judge(hard_post, hard)
@@ -117,16 +118,14 @@ def watch(seed: int, kappa: float, count: int) -> Case:
     return Case(world, value, kappa, d[:count], d[count:])
 
 
-def learn(case: Case, seed: int, *, draws: int, thin: int, no_progress: bool) -> Posterior:
+def learn(case: Case, seed: int, *, draws: int, no_progress: bool) -> Posterior:
     """The posterior of what was seen; whether it converged is for the caller to say."""
     from understudy.engines.fit import NotConvergedWarning, fit
     from understudy.priors import Gaussian
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
-        return fit(
-            case.seen, Gaussian(case.kappa), draws=draws, seed=seed, thin=thin, progress=False if no_progress else None
-        )
+        return fit(case.seen, Gaussian(case.kappa), draws=draws, seed=seed, progress=False if no_progress else None)
 
 
 def judge(post: Posterior, case: Case) -> dict[str, float]:

@@ -16,7 +16,7 @@ from understudy.engines.labour import Labour
 from understudy.kernels.blend import Round
 from understudy.kernels.hamiltonian import learn_step
 from understudy.kernels.mixture import Mixture, heights, refine, sample
-from understudy.kernels.target import Target, Work
+from understudy.kernels.target import Target, Work, log_posterior
 
 WILLING = 0.8  # the acceptance that Hamiltonian steps aim at
 LENGTH = 1.9  # of a path, in coordinates where the posterior is about one wide
@@ -27,6 +27,7 @@ GOOD = 0.95  # an importance efficiency that needs no improving
 RIDGE = 0.03  # the variance that keeps a part of the mixture from collapsing
 AT_LEAST, MORE, MOST = 0.1, 0.3, 0.6  # shares of the work for moves that need no proposal, by how well it fits
 RIVAL = 3.0  # paths and sweeps both stay in the round if neither is this much dearer than the other
+SHORTEST = 1e-4  # a step below which there is no use in trying again
 LONGEST = 100  # leaps in a round
 
 
@@ -37,8 +38,9 @@ def efficiency(log_weights: Floats) -> float:
 
 
 def effective(draws: Floats) -> float:
-    """Effective draws of the slowest coordinate, bulk or of squares whichever are fewer."""
-    return float(min(ess_bulk(draws[None]).min(), ess_squares(draws[None]).min()))
+    """Effective draws of the slowest coordinate that moves at all, bulk or of squares whichever are fewer."""
+    found = np.concatenate([ess_bulk(draws[None]), ess_squares(draws[None])])
+    return float(max(1.0, np.min(found[np.isfinite(found)], initial=len(draws))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,9 +152,23 @@ def _clipped(log_weights: Floats) -> Floats:
 def wander(
     rng: np.random.Generator, target: Target, work: Work, step: float, x: Floats, count: int
 ) -> tuple[float, Floats]:
-    """Hamiltonian moves from x while the step is learnt: the step, and the draws (count, D)."""
+    """Hamiltonian moves from x while the step is learnt: the step, and the draws (count, D).
+
+    Where next to none was accepted, the step was far too long to learn from: again with a tenth of it.
+    """
     draws = np.empty((count, x.size))
-    return learn_step(rng, target, work, step, LENGTH, WILLING, x.copy(), draws), draws
+    learnt = learn_step(rng, target, work, step, LENGTH, WILLING, x.copy(), draws)
+    stuck = np.mean((np.diff(draws, axis=0) == 0.0).all(axis=1)) > 0.9 if count > 1 else False
+    return wander(rng, target, work, 0.1 * step, x, count) if stuck and step > SHORTEST else (learnt, draws)
+
+
+def within_reach(target: Target, work: Work, x: Floats) -> Floats:
+    """X, drawn towards the mode at zero until the posterior there is not absurd: paths begun beyond a wall end nowhere."""
+    none = np.empty(0)
+    low = log_posterior(target, work, np.zeros_like(x), -np.inf, none) - 10.0 - 3.0 * len(x)
+    while not log_posterior(target, work, x, -np.inf, none) >= low:
+        x = 0.5 * x
+    return x
 
 
 def path_round(step: float) -> Round:

@@ -18,7 +18,7 @@ import numpy as np
 
 from understudy._arrays import Floats
 from understudy.decisions import Decisions
-from understudy.engines.adapt import effective, learn_proposal, no_mixture, path_round, plan, wander
+from understudy.engines.adapt import effective, learn_proposal, no_mixture, path_round, plan, wander, within_reach
 from understudy.engines.augmented import Augmented, Options, widest
 from understudy.engines.base import State, Stats
 from understudy.engines.chart import Chart, chart_target
@@ -81,17 +81,20 @@ class Blended:
         return self._learn(rng, state, left // 5), left
 
     def _learn(self, rng: np.random.Generator, state: State, part: int) -> State:
-        """Five parts of warm-up: two to find coordinates, one for the step, one each to try paths and sweeps."""
+        """Three parts of warm-up find coordinates, one or two the step in them; one each tries paths and sweeps."""
         laplace = _chart(state)
-        _, draws = wander(rng, *self._posterior(laplace), 0.3, state["x"], part)
+        first = self._posterior(laplace)
+        _, draws = wander(rng, *first, 0.3, within_reach(*first, state["x"]), part)
         flat = self._flattened(laplace, draws[part // 4 :])
         _, draws = wander(rng, *self._posterior(flat), 0.5, flat.coordinates(laplace.value(draws[-1])), 2 * part)
         draws = draws[part // 4 :]
-        chart, wide = flat.stretched(draws, POWER), flat.stretched(draws, 1.0)
-        target, work = self._posterior(chart)
-        step, more = wander(rng, target, work, 0.5, chart.coordinates(flat.value(draws[-1])), part)
+        for _ in range(1 if draws.shape[1] <= FEW else 2):  # a covariance of many coefficients wants more draws
+            chart, wide = flat.stretched(draws, POWER), flat.stretched(draws, 1.0)
+            target, work = self._posterior(chart)
+            step, more = wander(rng, target, work, 0.5, chart.coordinates(flat.value(draws[-1])), part)
+            draws = np.concatenate([draws, [flat.coordinates(v) for v in chart.value(more)]])
         paths = path_round(step)
-        known = [chart.coordinates(v) for v in flat.value(draws)] + list(more)
+        known = [chart.coordinates(v) for v in flat.value(draws)]
         x = more[-1]
         labour = Labour.of(target, work, x, self.decisions.rows.shape[0])
 
@@ -116,6 +119,9 @@ class Blended:
         new |= _frozen(chart, wide, mixture, round) | {"carried": np.zeros(5)}
         new, tried, _ = self.advance(rng, new, LEAPS * part if round.leaps else part, 1)
         moves = int(np.clip(WORTH * len(tried) / effective(tried), 1, MOST))
+        if moves == MOST and self.weaves:  # whatever was learnt is no good: the move that needs no learning
+            round, mixture = Round(0, 1, 0, 0.1, 1, 1, MOST), no_mixture(len(x))
+            new |= {"carried": np.zeros(5)}
         return new | _frozen(chart, wide, mixture, round._replace(moves=moves))
 
     def advance(self, rng: np.random.Generator, state: State, draws: int, thin: int) -> tuple[State, Floats, Stats]:

@@ -26,7 +26,7 @@ from scipy.special import log_ndtr, ndtr
 
 from understudy._arrays import Floats, Ints, Singles
 from understudy.kernels._jit import fast, inline, jit
-from understudy.kernels.integral import MANY, _integrate, _ratios
+from understudy.kernels.integral import MANY, integrate, ratios_at
 from understudy.kernels.normal import LOG_ROOT_TWO_PI, log_cdf_and_ratio
 
 CELLS = 16  # table cells a unit
@@ -268,7 +268,7 @@ def _exact(room: Room, count: np.uint64, bound: float) -> tuple[float, float, fl
         for _ in range(int(room.copies[j])):
             room.repeated[many] = room.gaps[j]
             many += 1
-    return _integrate(room.repeated[:many], bound, room.weights)
+    return integrate(room.repeated[:many], bound, room.weights)
 
 
 @inline
@@ -322,7 +322,7 @@ def log_likelihood(gap: Floats, offers: Offers, room: Room, floor: float, slope:
         result += weight[t] * value
         if sloped:
             for j in range(count):
-                _ratios(left - gaps[j], width, many, ratios)
+                ratios_at(left - gaps[j], width, many, ratios)
                 mean = 0.0
                 for q in range(many):
                     mean += weights[q] * ratios[q]

@@ -79,15 +79,15 @@ def learn_step(
     gradient, momentum = np.empty(x.size), np.empty(x.size)
     other, slope, height = np.empty(x.size), np.empty(x.size), np.empty(1)
     height[0] = log_posterior(target, work, x, -np.inf, gradient)
-    aim, short, averaged = math.log(2.0 * step), 0.0, math.log(step)
+    first, aim, short, averaged = step, math.log(2.0 * step), 0.0, math.log(step)
     for n in range(out.shape[0]):
-        count = max(1, int(length / step + 0.5))
+        count = min(max(1, int(length / step + 0.5)), 500)
         probability = travel(rng, target, work, step, count, count, x, height, gradient, momentum, other, slope)
         share = 1.0 / (n + 11.0)
         short = (1.0 - share) * short + share * (goal - probability)
         now = min(aim - math.sqrt(n + 1.0) / 0.05 * short, math.log(1.9))
         weight = (n + 1.0) ** -0.75
         averaged = weight * now + (1.0 - weight) * averaged
-        step = max(math.exp(now), 1e-3 * length)
+        step = max(math.exp(now), 1e-2 * first)
         out[n] = x
     return math.exp(averaged)

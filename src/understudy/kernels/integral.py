@@ -62,7 +62,7 @@ def log_probabilities(mu: Floats, start: Ints, taken: Ints, out: Floats) -> None
         elif count == 1:
             out[t] = log_cdf(-ROOT_HALF * gaps[0])
         else:
-            out[t] = _integrate(gaps[:count], bound, weights)[0]
+            out[t] = integrate(gaps[:count], bound, weights)[0]
 
 
 @jit
@@ -84,10 +84,10 @@ def value_and_gradient(mu: Floats, start: Ints, taken: Ints, gradient: Floats) -
             gradient[near[0]] = -ROOT_HALF * ratio
             gradient[taken[t]] = ROOT_HALF * ratio
         elif count > 1:
-            value, left, step, nodes = _integrate(gaps[:count], bound, weights)
+            value, left, step, nodes = integrate(gaps[:count], bound, weights)
             total += value
             for k in range(count):
-                _ratios(left - gaps[k], step, nodes, ratios)
+                ratios_at(left - gaps[k], step, nodes, ratios)
                 mean = 0.0
                 for q in range(nodes):
                     mean += weights[q] * ratios[q]
@@ -281,7 +281,7 @@ def _intervals(rivals: int) -> int:
 
 
 @jit
-def _integrate(gaps: Floats, bound: float, weights: Floats) -> tuple[float, float, float, int]:
+def integrate(gaps: Floats, bound: float, weights: Floats) -> tuple[float, float, float, int]:
     """Log P, and the nodes left + q * step with the share of the integral each one holds in weights."""
     middle, left, right = _interval(gaps, bound)
     nodes = 1 + _intervals(gaps.size)
@@ -335,7 +335,7 @@ def _add_log_cdf(first: float, step: float, nodes: int, sign: float, out: Floats
 
 
 @jit
-def _ratios(first: float, step: float, nodes: int, out: Floats) -> None:
+def ratios_at(first: float, step: float, nodes: int, out: Floats) -> None:
     """Write phi/Phi at first + q * step into out[q]."""
     tail = _nodes_below(LOW, first, step, nodes)
     end = _nodes_below(HIGH - 1e-6, first, step, nodes)
@@ -375,10 +375,10 @@ def _add_curvature(
         x = -ROOT_HALF * gaps[0]
         _add_outer(times * 0.5 * _bend(x, log_cdf_and_ratio(x)[1]), leads[0], width, lower)
         return
-    _, left, step, nodes = _integrate(gaps, bound, weights)
+    _, left, step, nodes = integrate(gaps, bound, weights)
     slopes[:nodes, :width] = 0.0
     for k in range(gaps.size):
-        _ratios(left - gaps[k], step, nodes, ratios)
+        ratios_at(left - gaps[k], step, nodes, ratios)
         mean, bend = 0.0, 0.0
         for q in range(nodes):
             mean += weights[q] * ratios[q]
