@@ -20,10 +20,10 @@ from understudy.kernels.target import Target, Work, log_posterior
 
 WILLING = 0.8  # the acceptance that Hamiltonian steps aim at
 LENGTH = 1.9  # of a path, in coordinates where the posterior is about one wide
-WIDER, HEAVY = 1.1, 0.1  # how much wider than fitted the proposal's parts are, and the share of its heavy tail
+WIDER, HEAVY = 0.04, 0.15  # how much wider than fitted the proposal's parts are a coefficient; its heavy tail's share
 TAIL = 1.5  # the heavy part's covariance, in units of the posterior's
 FAIR, POOR, BAD = 0.5, 0.7, 1.0  # Pareto k: beyond the first, safe moves get more of the work; beyond the last, all
-GOOD = 0.95  # an importance efficiency that needs no improving
+GOOD, HALF_GOOD = 0.95, 0.7  # importance efficiency: needs no improving; needs no more guarding than a perfect one
 RIDGE = 0.03  # the variance that keeps a part of the mixture from collapsing
 AT_LEAST, MORE, MOST = 0.1, 0.3, 0.6  # shares of the work for moves that need no proposal, by how well it fits
 RIVAL = 3.0  # paths and sweeps both stay in the round if neither is this much dearer than the other
@@ -64,7 +64,7 @@ class Proposal:
     @property
     def guard(self) -> float:
         """The least share of the work that safe moves should have beside it."""
-        return AT_LEAST if self.k < FAIR else MORE if self.k < POOR else MOST
+        return AT_LEAST if self.k < FAIR and self.efficiency > HALF_GOOD else MORE if self.k < POOR else MOST
 
 
 def learn_proposal(rng: np.random.Generator, target: Target, work: Work, points: Floats, most: int) -> Proposal:
@@ -136,7 +136,9 @@ def with_tail(parts: Parts, points: Floats, weights: Floats) -> Mixture:
     middle = weights @ points
     total = (weights[:, None] * (points - middle)).T @ (points - middle)
     share = np.append((1.0 - HEAVY) * share, HEAVY)
-    factor = np.linalg.cholesky(np.concatenate([WIDER * covariance, TAIL * total[None] + 1e-12 * np.eye(len(total))]))
+    factor = np.linalg.cholesky(
+        np.concatenate([(1.0 + WIDER * len(total)) * covariance, TAIL * total[None] + 1e-12 * np.eye(len(total))])
+    )
     inverse = np.ascontiguousarray(np.linalg.inv(factor))
     means = np.ascontiguousarray(np.concatenate([means, middle[None]]))
     return Mixture(share, means, np.ascontiguousarray(factor), inverse, heights(share, inverse))
