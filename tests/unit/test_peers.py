@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import scipy.stats as st
 
 import understudy as us
@@ -15,7 +14,7 @@ from problems import choose, mdp_offers, ragged_offers
 from understudy._arrays import Floats
 from understudy.decisions import Decisions
 from understudy.diagnostics import mcse_mean, mcse_sd, spread
-from understudy.likelihood import derivatives, posterior_mode
+from understudy.likelihood import posterior_mode
 from understudy.priors import place
 
 ROOT = Path(__file__).parents[2]
@@ -54,25 +53,6 @@ def assert_same_moments(some: Floats, others: Floats) -> None:
         assert np.abs(z).max() < st.norm.isf(FALSE_ALARM / 2), f"{a} and {b} differ by {z} standard errors"
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_log_posterior_and_gradient(peers: Any, sparse: bool) -> None:
-    decisions = decided(mdp_offers(5, 3, 40, 1), 2)
-    if sparse:
-        decisions = Decisions(sp.csr_array(decisions.rows), decisions.start, decisions.chosen, blocks=decisions.blocks)
-    placed = place(us.Gaussian(4.0, mean=[1.0, 0.0, 0.5, 0.0, 0.0]), decisions)
-    target = peers.target_of(decisions, placed)
-    values, expected = [], []
-    for q in np.random.default_rng(3).standard_normal((3, placed.basis.shape[1])):
-        v = placed.mean + placed.basis @ q
-        gradient = np.empty(len(q))
-        values.append(peers.log_posterior(target, q, gradient))
-        likelihood, slope, _ = derivatives(decisions, v)
-        expected.append(likelihood + float(placed.log_density(v)))
-        # the likelihood is good to about 1e-10, and its gradient to a few digits less
-        np.testing.assert_allclose(gradient, placed.basis.T @ slope - placed.precision @ q, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(np.diff(values), np.diff(expected), atol=1e-8)
-
-
 def test_numpyro_has_our_log_posterior(peers: Any) -> None:
     needs("numpyro")
     import jax
@@ -87,7 +67,8 @@ def test_numpyro_has_our_log_posterior(peers: Any) -> None:
         np.zeros(3), np.linalg.inv(information), size=4
     )
     theirs = [float(log_density(model, (), {}, {"q": q})[0]) for q in points]
-    ours = [peers.log_posterior(target, q, np.empty(3)) for q in points]
+    work = peers.make_work(target)
+    ours = [peers.log_posterior(target, work, q, -np.inf, np.empty(0)) for q in points]
     np.testing.assert_allclose(np.diff(theirs), np.diff(ours), atol=1e-3)
 
 
