@@ -55,7 +55,7 @@ def demo(
         to_file(case.seen, files["decisions.csv"])
         learn(case, seed, draws=1, no_progress=True)
     began = time.monotonic()
-    post = learn(case, seed, draws=300 if quick else 1000, **bar)
+    post = learn(case, seed, draws=1000, **bar)
     seconds = time.monotonic() - began
     post.save(files["posterior.nc"])
 
