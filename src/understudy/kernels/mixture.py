@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from understudy._arrays import Floats
-from understudy.kernels._jit import jit
+from understudy.kernels._jit import inline, jit
 from understudy.kernels.normal import LOG_ROOT_TWO_PI
 from understudy.kernels.target import Target, Work, log_posterior
 
@@ -46,18 +46,25 @@ def heights(share: Floats, inverse: Floats) -> Floats:
     return out
 
 
+@inline
+def _distance(inverse: Floats, mean: Floats, c: int, y: Floats) -> float:
+    """The square of how far y (D,) lies from the mean of part c, in its own units."""
+    square = 0.0
+    for d in range(y.size):
+        z = 0.0
+        for e in range(d + 1):
+            z += inverse[c, d, e] * (y[e] - mean[c, e])
+        square += z * z
+    return square
+
+
 @jit
 def log_density(mixture: Mixture, y: Floats, logs: Floats) -> float:
     """Log density of the mixture at y (D,); leaves each part's in logs (C,)."""
     parts, width = mixture.mean.shape
     top = -np.inf
     for c in range(parts):
-        square = 0.0
-        for d in range(width):
-            z = 0.0
-            for e in range(d + 1):
-                z += mixture.inverse[c, d, e] * (y[e] - mixture.mean[c, e])
-            square += z * z
+        square = _distance(mixture.inverse, mixture.mean, c, y)
         if c == parts - 1:
             logs[c] = mixture.height[c] - 0.5 * (FREEDOM + width) * math.log1p(square / FREEDOM)
         else:
@@ -123,13 +130,7 @@ def refine(
         for n in range(count):
             top = -np.inf
             for c in range(parts):
-                square = 0.0
-                for d in range(width):
-                    z = 0.0
-                    for e in range(d + 1):
-                        z += inverse[c, d, e] * (points[n, e] - mean[c, e])
-                    square += z * z
-                logs[c] = height[c] - 0.5 * square
+                logs[c] = height[c] - 0.5 * _distance(inverse, mean, c, points[n])
                 top = max(top, logs[c])
             total = 0.0
             for c in range(parts):
