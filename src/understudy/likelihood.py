@@ -138,6 +138,13 @@ def information_at(d: Decisions, placed: Placed, v: Floats, weight: Floats) -> F
     return placed.basis.T @ _derivatives(d, d.taken, v, weight)[2] @ placed.basis + placed.precision
 
 
+def slopes_at(d: Decisions, placed: Placed, v: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """The gradient of the log posterior in v itself, and minus its Hessian, the constants of centred blocks let loose."""
+    off = v - placed.mean
+    _, gradient, information = _derivatives(d, d.taken, v - placed.constants @ (placed.constants.T @ off), weight)
+    return gradient - placed.whole @ off, information + placed.whole
+
+
 def _derivatives(d: Decisions, taken: Ints, v: Floats, weight: Floats) -> tuple[float, Floats, Floats]:
     """The total log-likelihood, unweighted, and the gradient and minus the Hessian of the weighted one."""
     ((_, mu),) = _utilities(d, v[None])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,23 @@ class Placed:
     def has_mean(self) -> bool:
         """Whether the prior is centred anywhere but at zero."""
         return bool(np.any(self.mean))
+
+    @property
+    def slack(self) -> float:
+        """The precision of the constants of centred blocks where they are let loose: as loose as the rest, on average."""
+        return 1.0 if self.flat else float(np.trace(self.precision) / len(self.precision))
+
+    @cached_property
+    def whole(self) -> Floats:
+        """(K, K) precision of v with the constants of centred blocks let loose."""
+        loose = self.slack * (self.constants @ self.constants.T)
+        return np.asarray(self.basis @ self.precision @ self.basis.T + loose)
+
+    def loosened(self, rng: np.random.Generator, v: Floats) -> Floats:
+        """Draws of v (n, K) with the constants of centred blocks drawn anew."""
+        now = v @ self.constants
+        loose = rng.standard_normal(now.shape) / np.sqrt(self.slack)
+        return np.asarray(v + (loose - now) @ self.constants.T)
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """(size, K) draws of v from the prior."""

@@ -93,7 +93,7 @@ class Augmented:
             decisions,
             placed,
             options,
-            design_of(decisions),
+            Design.of(decisions.rows),
             build_move(decisions, placed, scale, translate, options),
         )
 
@@ -163,12 +163,6 @@ def sweep(
             expand(rng, move, design, scratch, v, w)
         out[n] = v
         acceptance[n] = accepted / thin
-
-
-def design_of(decisions: Decisions) -> Design:
-    """The decisions' rows as the kernels want them."""
-    rows = decisions.rows
-    return Design.sparse(rows.indptr, rows.indices, rows.data) if sp.issparse(rows) else Design.dense(rows)
 
 
 def can_translate(decisions: Decisions, placed: Placed) -> bool:

@@ -12,7 +12,7 @@ importance weights (Pareto k) and not used; one that is used never works alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from understudy.kernels.expansion import Scratch
 from understudy.kernels.interweave import Weave
 from understudy.kernels.mixture import Mixture
 from understudy.kernels.target import Target, Work, make_work
-from understudy.likelihood import information_at, posterior_mode
+from understudy.likelihood import posterior_mode
 from understudy.priors import Placed
 
 FEW = 12  # coefficients up to which a mixture is tried
@@ -38,7 +38,9 @@ BRIEF = 100  # a warm-up shorter than this learns nothing
 WOVEN = 30_000_000  # numbers that interweaving may hold for its directions, 240 MB; beyond, there are no sweeps
 LEAPS = 5  # leaps are cheap: they are tried for so many parts
 WORTH, MOST = 0.3, 50  # a kept draw takes as many moves as make it worth about this many independent ones, up to MOST
-POWER = 0.75  # how far the metric goes from mean curvature, 0, to covariance, 1
+LESS = 0.1  # the same with many coefficients: the least effective of so many looks worse than it is
+POWER = 0.5  # how far the metric goes from mean curvature, 0, to covariance, 1
+SWEEPS, LEAPING = Round(0, 1, 0, 0.1, 1, 1, 1), Round(0, 0, 1, 0.1, 1, 1, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +72,9 @@ class Blended:
         chart = Chart.of(self.placed, self.mode, self.information)
         width = len(self.information)
         x = np.sqrt(2.0) * rng.standard_normal(width) if init is None else chart.coordinates(init)
-        state = {"x": x, "gradient": np.zeros(width), "carried": np.zeros(5), "lead": np.zeros(len(self.decisions))}
-        untuned = Round(0, 1, 0, 0.1, 1, 1, 1) if self.weaves else path_round(0.1)
-        return state | _frozen(chart, chart, no_mixture(width), untuned)
+        state = {"x": x, "gradient": np.zeros(width), "lead": np.zeros(len(self.decisions))}
+        untuned = SWEEPS if self.weaves else path_round(0.1)
+        return state | _frozen(chart, chart.turn, no_mixture(width), untuned)
 
     def warm(self, rng: np.random.Generator, state: State, left: int, piece: int) -> tuple[State, int]:
         """Learn coordinates, step length, proposal and round, all at once."""
@@ -81,48 +83,72 @@ class Blended:
         return self._learn(rng, state, left // 5), left
 
     def _learn(self, rng: np.random.Generator, state: State, part: int) -> State:
-        """Three parts of warm-up find coordinates, one or two the step in them; one each tries paths and sweeps."""
-        laplace = _chart(state)
-        first = self._posterior(laplace)
-        _, draws = wander(rng, *first, 0.3, within_reach(*first, state["x"]), part)
-        flat = self._flattened(laplace, draws[part // 4 :])
-        _, draws = wander(rng, *self._posterior(flat), 0.5, flat.coordinates(laplace.value(draws[-1])), 2 * part)
-        draws = draws[part // 4 :]
-        for _ in range(1 if draws.shape[1] <= FEW else 2):  # a covariance of many coefficients wants more draws
-            chart, wide = flat.stretched(draws, POWER), flat.stretched(draws, 1.0)
-            target, work = self._posterior(chart)
-            step, more = wander(rng, target, work, 0.5, chart.coordinates(flat.value(draws[-1])), part)
-            draws = np.concatenate([draws, [flat.coordinates(v) for v in chart.value(more)]])
-        paths = path_round(step)
-        known = [chart.coordinates(v) for v in flat.value(draws)]
+        """Three parts of warm-up find coordinates, one the step in them; one each tries paths and sweeps."""
+        flat, draws = self._coordinates(rng, state, part)
+        chart, directions = flat.stretched(draws, POWER), self._directions(flat.stretched(draws, 1.0))
+        target, work = self._posterior(chart)
+        step, more = wander(rng, target, work, 0.5, chart.coordinates(flat.value(draws[-1])), part)
         x = more[-1]
+        none, paths = no_mixture(len(x)), path_round(step)
         labour = Labour.of(target, work, x, self.decisions.rows.shape[0])
+        new = state | {"x": x, "gradient": np.zeros_like(x)}
 
-        new = state | {"x": x, "carried": np.zeros(5)} | _frozen(chart, wide, no_mixture(len(x)), paths)
-        new, tried, _ = self.advance(rng, new, part, 1)
-        by_path, by_sweep = effective(tried) / part / labour.path(paths), 0.0
-        known += [chart.coordinates(v) for v in tried]
-        if self.weaves:
-            new |= _frozen(chart, wide, no_mixture(len(x)), Round(0, 1, 0, 0.1, 1, 1, 1)) | {"carried": np.zeros(5)}
-            new, tried, _ = self.advance(rng, new, part, 1)
-            by_sweep = effective(tried) / part / labour.sweep
-            known += [chart.coordinates(v) for v in tried]
-        proposal, by_leap = None, 0.0
-        if len(x) <= FEW:
-            proposal = learn_proposal(rng, target, work, np.array(known), 500 * (1 + len(x)))
+        def tried(round: Round, mixture: Mixture, count: int) -> Floats:
+            nonlocal new
+            new, values, _ = self.advance(rng, new | _frozen(chart, directions, mixture, round), count, 1)
+            return values
+
+        by_path = tried(paths, none, part)
+        known = [flat.value(draws), chart.value(more), by_path]
+        path_rate, sweep_rate, leap_rate = effective(by_path) / part / labour.path(paths), 0.0, 0.0
+        if self.weaves:  # for no more labour than paths
+            count = int(np.clip(part * labour.path(paths) / labour.sweep, min(part, BRIEF), part))
+            known.append(tried(SWEEPS, none, count))
+            sweep_rate = effective(known[-1]) / count / labour.sweep
+        proposal = None
+        if self.few:
+            proposal = learn_proposal(rng, target, work, chart.coordinates(np.concatenate(known)), 500 * (1 + len(x)))
             if proposal.usable:
-                leaping = Round(0, 0, 1, 0.1, 1, 1, 1)
-                new |= _frozen(chart, wide, proposal.mixture, leaping) | {"carried": np.zeros(5)}
-                new, tried, _ = self.advance(rng, new, LEAPS * part, 1)
-                by_leap = effective(tried) / len(tried) / labour.leap(proposal.mixture)
-        mixture, round = plan(by_path, by_sweep, by_leap, proposal, paths, labour)
-        new |= _frozen(chart, wide, mixture, round) | {"carried": np.zeros(5)}
-        new, tried, _ = self.advance(rng, new, LEAPS * part if round.leaps else part, 1)
-        moves = int(np.clip(WORTH * len(tried) / effective(tried), 1, MOST))
+                by_leap = tried(LEAPING, proposal.mixture, LEAPS * part)
+                leap_rate = effective(by_leap) / len(by_leap) / labour.leap(proposal.mixture)
+        mixture, round = plan(path_rate, sweep_rate, leap_rate, proposal, paths, labour)
+        last = tried(round, mixture, LEAPS * part if round.leaps else part)
+        moves = int(np.clip((WORTH if self.few else LESS) * len(last) / effective(last), 1, MOST))
         if moves == MOST and self.weaves:  # whatever was learnt is no good: the move that needs no learning
-            round, mixture = Round(0, 1, 0, 0.1, 1, 1, MOST), no_mixture(len(x))
-            new |= {"carried": np.zeros(5)}
-        return new | _frozen(chart, wide, mixture, round._replace(moves=moves))
+            round, mixture = SWEEPS, none
+        return new | _frozen(chart, directions, mixture, round._replace(moves=moves))
+
+    def _coordinates(self, rng: np.random.Generator, state: State, part: int) -> tuple[Chart, Floats]:
+        """Coordinates with the mean curvature of the log posterior as their unit, and draws in them.
+
+        One part of Hamiltonian moves in the coordinates of the normal approximation at the mode, two in those of the
+        mean curvature over these draws: straight ones, or with many coefficients bent, and bent again to the later draws.
+        """
+        laplace = _chart(state)
+        target, work = self._posterior(laplace)
+        _, draws = wander(rng, target, work, 0.3, within_reach(target, work, state["x"]), part)
+        values = laplace.value(draws[part // 4 :])
+        flat = self._flattened(rng, values)
+        target, work = self._posterior(flat)
+        _, draws = wander(rng, target, work, 0.5, flat.coordinates(values[-1]), 2 * part)
+        draws = draws[part // 4 :]
+        if self.few:
+            return flat, draws
+        values = flat.value(draws)
+        flat = self._flattened(rng, values)
+        return flat, flat.coordinates(values)
+
+    def _flattened(self, rng: np.random.Generator, values: Floats) -> Chart:
+        """Coordinates in which the curvature of the log posterior, averaged over some draws of v, is the identity."""
+        points = 4 + min(values.shape[1], 28)
+        if self.few:
+            return Chart.flat(self.counted, self.placed, values, points)
+        return Chart.curved(self.counted, self.placed, self.placed.loosened(rng, values), points)
+
+    def _directions(self, chart: Chart) -> Floats:
+        """(K, D) directions in which v moves when the coordinates do."""
+        along = chart.slope[:, None] * chart.turn
+        return along - self.placed.constants @ (self.placed.constants.T @ along)
 
     def advance(self, rng: np.random.Generator, state: State, draws: int, thin: int) -> tuple[State, Floats, Stats]:
         """Go on for draws * thin moves of the round."""
@@ -132,11 +158,16 @@ class Blended:
         mixture = Mixture(*(state[f"mixture/{name}"] for name in Mixture._fields))
         out, accepted = np.empty((draws, len(chart.centre))), np.empty(draws)
         blend(
-            rng, target, work, Map(chart.centre, chart.turn, chart.back), round, mixture,
+            rng, target, work, _map(chart, self.placed.constants), round, mixture,
             self._latent(state["directions"], round.sweeps > 0), thin,
             new["x"], new["gradient"], new["carried"], new["lead"], out, accepted,
         )  # fmt: skip
         return new, out, {"acceptance": accepted}
+
+    @property
+    def few(self) -> bool:
+        """Whether a mixture is tried, in straight coordinates; with more coefficients there are paths in bent ones."""
+        return len(self.information) <= FEW
 
     @property
     def weaves(self) -> bool:
@@ -146,13 +177,6 @@ class Blended:
     def _posterior(self, chart: Chart) -> tuple[Target, Work]:
         target = chart_target(self.counted, self.placed, chart)
         return target, make_work(target)
-
-    def _flattened(self, chart: Chart, draws: Floats) -> Chart:
-        """Coordinates in which the curvature of the log posterior, averaged over draws, is the identity."""
-        some = draws[:: max(1, len(draws) // (4 + min(draws.shape[1], 28)))]
-        weight = self.counted.offers.weight
-        curvature = np.mean([information_at(self.counted.unique, self.placed, chart.value(x), weight) for x in some], 0)
-        return Chart.of(self.placed, chart.value(draws.mean(axis=0)), curvature)
 
     def _latent(self, directions: Floats, used: bool) -> Latent:
         """What sweeps need, along directions (K, D); next to nothing where there are none."""
@@ -176,18 +200,24 @@ class Blended:
 
 
 _ROUND = (int, int, int, float, int, int, int)
+PARTS = [field.name for field in fields(Chart)]
 
 
 def _chart(state: State) -> Chart:
-    return Chart(state["centre"], state["turn"], state["back"])
+    return Chart(*(state[f"chart/{name}"] for name in PARTS))
 
 
-def _frozen(chart: Chart, wide: Chart, mixture: Mixture, round: Round) -> State:
-    """What warm-up has learnt, as plain arrays."""
-    return {
-        "centre": chart.centre, "turn": chart.turn, "back": chart.back, "directions": wide.turn,
-        "round": np.array(round, dtype=np.float64),
-    } | {f"mixture/{name}": part for name, part in mixture._asdict().items()}  # fmt: skip
+def _map(chart: Chart, constants: Floats) -> Map:
+    return Map(chart.centre, chart.slope, chart.bend, chart.turn, chart.back, constants)
+
+
+def _frozen(chart: Chart, directions: Floats, mixture: Mixture, round: Round) -> State:
+    """What warm-up has learnt, as plain arrays; what was carried along is of no more use."""
+    return (
+        {"directions": directions, "round": np.array(round, dtype=np.float64), "carried": np.zeros(5)}
+        | {f"chart/{name}": getattr(chart, name) for name in PARTS}
+        | {f"mixture/{name}": part for name, part in mixture._asdict().items()}
+    )
 
 
 def margins_along(factor: Floats, decisions: Decisions) -> Floats:

@@ -30,7 +30,8 @@ class Labour:
     def of(target: Target, work: Work, x: Floats, rows: int) -> Labour:
         """Count what is looked at near x."""
         width, rivals = len(x), len(target.base)
-        products = rivals * width if target.turn.size == 0 else 4 * len(target.design.data) + target.turn.size
+        dense = target.design.columns.size
+        products = (dense if dense else 4 * len(target.design.data)) + target.turn.size
         value = (
             DECISION * len(target.offers.weight) + NEAR * count_near(target, work, x) + ROW * rivals + TERM * products
         )

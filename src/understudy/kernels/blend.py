@@ -12,6 +12,7 @@ import numpy as np
 from understudy._arrays import Floats, Ints
 from understudy.kernels import utilities
 from understudy.kernels._jit import jit
+from understudy.kernels.bend import bent_one, unbent_one
 from understudy.kernels.design import Design, dot, multiply
 from understudy.kernels.expansion import Move, Scratch, expand
 from understudy.kernels.hamiltonian import travel
@@ -36,11 +37,17 @@ class Round(NamedTuple):
 
 
 class Map(NamedTuple):
-    """v = centre + turn x and x = back (v - centre): centre (K,), turn (K, D), back (D, K)."""
+    """v = centre + slope bent(turn x), and back: centre, slope and bend (K,), turn (K, D), back (D, K).
+
+    constants: (K, L) unit columns of centred blocks; what v has along them is not the posterior's, and laid aside.
+    """
 
     centre: Floats
+    slope: Floats
+    bend: Floats
     turn: Floats
     back: Floats
+    constants: Floats
 
 
 class Latent(NamedTuple):
@@ -74,20 +81,29 @@ def sweep(rng: np.random.Generator, latent: Latent, lead: Floats, v: Floats) -> 
 
 
 @jit
-def to_value(map: Map, x: Floats, v: Floats) -> None:
-    """V from x."""
+def to_value(map: Map, x: Floats, v: Floats, aside: Floats) -> None:
+    """V from x, without its constants, which go into aside (L,)."""
     for k in range(v.size):
-        v[k] = map.centre[k] + dot(map.turn[k], x)
+        v[k] = map.centre[k] + map.slope[k] * bent_one(dot(map.turn[k], x), map.bend[k])
+    for block in range(aside.size):
+        aside[block] = 0.0
+        for k in range(v.size):
+            aside[block] += map.constants[k, block] * v[k]
+        for k in range(v.size):
+            v[k] -= map.constants[k, block] * aside[block]
 
 
 @jit
-def from_value(map: Map, v: Floats, x: Floats) -> None:
-    """X from v."""
-    for d in range(x.size):
-        total = 0.0
-        for k in range(v.size):
-            total += map.back[d, k] * (v[k] - map.centre[k])
-        x[d] = total
+def from_value(map: Map, v: Floats, aside: Floats, x: Floats) -> None:
+    """X from v and its constants."""
+    x[:] = 0.0
+    for k in range(v.size):
+        whole = v[k]
+        for block in range(aside.size):
+            whole += map.constants[k, block] * aside[block]
+        w = unbent_one((whole - map.centre[k]) / map.slope[k], map.bend[k])
+        for d in range(x.size):
+            x[d] += map.back[d, k] * w
 
 
 @jit
@@ -114,6 +130,7 @@ def blend(
     """
     width = x.size
     y, noise, logs, v = np.empty(width), np.empty(width), np.empty(mixture.share.size), np.empty(out.shape[1])
+    aside = np.empty(map.constants.shape[1])
     momentum, other, slope, height = np.empty(width), np.empty(width), np.empty(width), np.empty(1)
     none = np.empty(0)
     height[0], weight = carried[0], carried[1]
@@ -130,9 +147,9 @@ def blend(
                 )  # fmt: skip
                 sloped, weighed = True, False
             elif place < round.paths + round.sweeps:
-                to_value(map, x, v)
+                to_value(map, x, v, aside)
                 sweep(rng, latent, lead, v)
-                from_value(map, v, x)
+                from_value(map, v, aside, x)
                 accepted[n] = 1.0
                 sloped, weighed = False, False
             else:
@@ -153,6 +170,6 @@ def blend(
                     weight = value - proposed
                     sloped = False
             place = (place + 1) % size
-        to_value(map, x, out[n])
+        to_value(map, x, out[n], aside)
     carried[0], carried[1] = height[0], weight
     carried[2], carried[3], carried[4] = 1.0 if sloped else 0.0, 1.0 if weighed else 0.0, place

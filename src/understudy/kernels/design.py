@@ -4,9 +4,10 @@ Dense rows are held by column, so that both products run along contiguous memory
 non-zeros a row are held as compressed sparse rows.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from understudy._arrays import Floats, Ints
 from understudy.kernels._jit import reduction
@@ -19,6 +20,11 @@ class Design(NamedTuple):
     indptr: Ints
     indices: Ints
     data: Floats
+
+    @staticmethod
+    def of(rows: Any) -> "Design":
+        """A design from rows of either kind."""
+        return Design.sparse(rows.indptr, rows.indices, rows.data) if sp.issparse(rows) else Design.dense(rows)
 
     @staticmethod
     def dense(rows: Floats) -> "Design":

@@ -1,37 +1,52 @@
-"""The log posterior without utilities, in coordinates that suit it: v = centre + turn x.
+"""The log posterior without utilities, in coordinates that suit it.
 
-The rivals' gaps are base + design (turn x), and the prior is Gaussian in x: log p = pull'x - x' quad x / 2. Dense designs
-have `turn` multiplied in; sparse ones keep it apart, for it is dense.
+With few coefficients v = centre + turn x, and `turn` is multiplied into the rows: the rivals' gaps are base + design x, and
+the prior is Gaussian in x. With many, v = centre + slope bent(turn x), each coefficient bent by a curve of its own
+(`bend.py`): the gaps are design v, the prior is Gaussian in v, and the density in x has the curves' stretch as a factor.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from understudy._arrays import Floats
 from understudy.kernels._jit import fast, inline, jit
+from understudy.kernels.bend import bent_one, stretch_one, swing_one
 from understudy.kernels.collapsed import SKIP, Offers, Room, log_likelihood, make_room
 from understudy.kernels.design import Design, dot, multiply, transpose_multiply
 
+TOGETHER = 16  # stretches, each between 0.1 and 1.9, that are multiplied before a logarithm is taken
+
 
 class Target(NamedTuple):
-    """A posterior: design (R, D) or, where turn is not empty, (R, K) with turn (K, D); base (R,); quad (D, D); pull (D,)."""
+    """A posterior of y, which is x itself, or v where turn (K, D) is not empty; centre, slope and bend (K,) go with it.
+
+    design: gaps are base + design y. middle: the prior's mean of y; its precision is the diagonal `own`, or `quad`
+    where that is not empty.
+    """
 
     design: Design
-    turn: Floats
     base: Floats
     offers: Offers
+    own: Floats
     quad: Floats
-    pull: Floats
+    middle: Floats
+    turn: Floats
+    centre: Floats
+    slope: Floats
+    bend: Floats
 
 
 class Work(NamedTuple):
-    """Working space: gaps and their slopes (R,), the turned x and its gradient (K,), prior precision times x (D,)."""
+    """Working space: gaps and their slopes (R,); turned x, v and the gradient in v (K,); y - middle, and precision times it."""
 
     gap: Floats
     slope: Floats
     turned: Floats
+    value: Floats
     pushed: Floats
+    off: Floats
     heavy: Floats
     room: Room
 
@@ -39,10 +54,10 @@ class Work(NamedTuple):
 @jit
 def make_work(target: Target) -> Work:
     """Working space for one chain."""
-    rivals, width = target.base.size, target.turn.shape[0]
+    rivals, width, free = target.base.size, target.turn.shape[0], target.middle.size
     return Work(
-        np.empty(rivals), np.empty(rivals), np.empty(width), np.empty(width), np.empty(target.pull.size),
-        make_room(target.offers),
+        np.empty(rivals), np.empty(rivals), np.empty(width), np.empty(width), np.empty(width),
+        np.empty(free), np.empty(free), make_room(target.offers),
     )  # fmt: skip
 
 
@@ -52,11 +67,36 @@ def find_gaps(target: Target, work: Work, x: Floats) -> None:
     if target.turn.size > 0:
         for k in range(work.turned.size):
             work.turned[k] = dot(target.turn[k], x)
-        multiply(target.design, work.turned, work.gap)
+            work.value[k] = target.centre[k] + target.slope[k] * bent_one(work.turned[k], target.bend[k])
+        multiply(target.design, work.value, work.gap)
     else:
         multiply(target.design, x, work.gap)
     for r in range(work.gap.size):
         work.gap[r] += target.base[r]
+
+
+@inline
+def _log_prior(target: Target, work: Work, y: Floats) -> float:
+    """The log prior of y up to a constant; its gradient goes, with the other sign, into work.heavy."""
+    total = 0.0
+    for d in range(y.size):
+        work.off[d] = y[d] - target.middle[d]
+    for d in range(y.size):
+        work.heavy[d] = dot(target.quad[d], work.off) if target.quad.size > 0 else target.own[d] * work.off[d]
+        total -= 0.5 * work.off[d] * work.heavy[d]
+    return total
+
+
+@inline
+def _log_stretch(target: Target, work: Work) -> float:
+    """The logarithm of how much the curves stretch, in units of the slopes."""
+    total, factor = 0.0, 1.0
+    for k in range(work.turned.size):
+        factor *= stretch_one(work.turned[k], target.bend[k])
+        if k % TOGETHER == TOGETHER - 1:
+            total += math.log(factor)
+            factor = 1.0
+    return total + math.log(factor)
 
 
 @inline
@@ -66,10 +106,15 @@ def _gather(target: Target, work: Work, gradient: Floats) -> None:
         transpose_multiply(target.design, work.slope, work.pushed)
         gradient[:] = 0.0
         for k in range(work.pushed.size):
+            w, bend = work.turned[k], target.bend[k]
+            stretched = stretch_one(w, bend)
+            push = (work.pushed[k] - work.heavy[k]) * target.slope[k] * stretched + swing_one(w, bend) / stretched
             for d in range(gradient.size):
-                gradient[d] += work.pushed[k] * target.turn[k, d]
+                gradient[d] += push * target.turn[k, d]
     else:
         transpose_multiply(target.design, work.slope, gradient)
+        for d in range(gradient.size):
+            gradient[d] -= work.heavy[d]
 
 
 @fast
@@ -79,16 +124,14 @@ def log_posterior(target: Target, work: Work, x: Floats, floor: float, gradient:
     Its gradient goes into gradient (D,), unless that is empty.
     """
     find_gaps(target, work, x)
-    prior = 0.0
-    for d in range(x.size):
-        work.heavy[d] = dot(target.quad[d], x)
-        prior += x[d] * (target.pull[d] - 0.5 * work.heavy[d])
+    if target.turn.size > 0:
+        known = _log_prior(target, work, work.value) + _log_stretch(target, work)
+    else:
+        known = _log_prior(target, work, x)
     slope = work.slope if gradient.size > 0 else work.slope[:0]
-    value = prior + log_likelihood(work.gap, target.offers, work.room, floor - prior, slope)
+    value = known + log_likelihood(work.gap, target.offers, work.room, floor - known, slope)
     if gradient.size > 0:
         _gather(target, work, gradient)
-        for d in range(gradient.size):
-            gradient[d] += target.pull[d] - work.heavy[d]
     return value
 
 
