@@ -115,11 +115,11 @@ def _density(target: Target) -> Any:
         data = numba.carray(data_, (size,), np.float64)
         work = Work(
             data[ends[0] : ends[1]], data[ends[1] : ends[2]], data[ends[2] : ends[3]], data[ends[3] : ends[4]],
-            data[ends[4] : ends[5]], data[ends[5] : ends[6]], data[ends[6] : ends[7]],
+            data[ends[4] : ends[5]], data[ends[5] : ends[6]],
             Room(
-                data[ends[7] : ends[8]].view(np.int64), data[ends[8] : ends[9]], data[ends[9] : ends[10]],
-                data[ends[10] : ends[11]].view(np.float32), data[ends[11] : ends[12]], data[ends[12] : ends[13]],
-                data[ends[13] : ends[14]],
+                data[ends[6] : ends[7]].view(np.int64), data[ends[7] : ends[8]], data[ends[8] : ends[9]],
+                data[ends[9] : ends[10]].view(np.float32), data[ends[10] : ends[11]], data[ends[11] : ends[12]],
+                data[ends[12] : ends[13]],
             ),
         )  # fmt: skip
         value = log_posterior(target, work, numba.carray(q_, (free,)), -np.inf, gradient)

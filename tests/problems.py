@@ -71,17 +71,36 @@ def long_run(engine: Any, draws: int, seed: int, init: Floats) -> Floats:
 
 def fixed_round(engine: Any, rng: np.random.Generator, paths: int, sweeps: int, leaps: int) -> Any:
     """A state of the blended engine with a round of our choosing and a proposal as wide as the normal approximation."""
-    adapt = importlib.import_module(type(engine).__module__.replace("blended", "adapt"))
     state = engine.start(rng, None)
-    width = state["x"].size
-    points = np.sqrt(width) * np.vstack([np.eye(width), -np.eye(width)])  # have the identity as covariance
-    parts = (np.ones(1), np.zeros((1, width)), np.eye(width)[None])
-    mixture = adapt.with_tail(parts, points, np.full(2 * width, 0.5 / width))
+    mixture = fixed_mixture(engine, state["x"].size)
     return (
         state
         | {f"mixture/{name}": part for name, part in mixture._asdict().items()}
         | {"round": np.array([paths, sweeps, leaps, 0.5, 2.0, 4.0, 1.0])}
     )
+
+
+def bent_round(engine: Any, rng: np.random.Generator, paths: int, sweeps: int, leaps: int) -> Any:
+    """The same in coordinates that bend every coefficient, turn them into one another and let constants loose."""
+    state = fixed_round(engine, rng, paths, sweeps, leaps)
+    width = len(engine.mode)
+    turn = np.eye(width) + 0.3 * np.tri(width, k=-1)
+    mixture = fixed_mixture(engine, width)
+    return (
+        state
+        | {"x": np.zeros(width), "gradient": np.zeros(width), "chart/centre": engine.mode}
+        | {"chart/slope": np.linspace(2.0, 3.0, width), "chart/bend": np.linspace(0.7, -0.5, width)}
+        | {"chart/turn": turn, "chart/back": np.linalg.inv(turn)}
+        | {f"mixture/{name}": part for name, part in mixture._asdict().items()}
+    )
+
+
+def fixed_mixture(engine: Any, width: int) -> Any:
+    """A proposal somewhat wider than a standard normal, of the engine's own kind."""
+    adapt = importlib.import_module(type(engine).__module__.replace("blended", "adapt"))
+    points = np.sqrt(width) * np.vstack([np.eye(width), -np.eye(width)])  # have the identity as covariance
+    parts = (np.ones(1), np.zeros((1, width)), np.eye(width)[None])
+    return adapt.with_tail(parts, points, np.full(2 * width, 0.5 / width))
 
 
 def rebuild(package: ModuleType, variant: tuple[str, Options], decisions: Decisions, prior: Prior) -> Any:

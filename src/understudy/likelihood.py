@@ -133,11 +133,6 @@ def _utilities(d: Decisions, draws: Floats) -> Iterator[tuple[int, Floats]]:
             yield first + i, mu[i]
 
 
-def information_at(d: Decisions, placed: Placed, v: Floats, weight: Floats) -> Floats:
-    """Minus the Hessian of the log posterior in the coordinates q of v = mean + basis @ q, decisions counted by weight."""
-    return placed.basis.T @ _derivatives(d, d.taken, v, weight)[2] @ placed.basis + placed.precision
-
-
 def slopes_at(d: Decisions, placed: Placed, v: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """The gradient of the log posterior in v itself, and minus its Hessian, the constants of centred blocks let loose."""
     off = v - placed.mean

@@ -10,7 +10,7 @@ import pytest
 
 import understudy as us
 from evidence import assert_mean, assert_sd, grid_moments, limit, mutant, z_of_mean
-from problems import build, fixed_round, rebuild
+from problems import bent_round, build, fixed_round, rebuild
 from understudy._arrays import Floats
 from understudy.decisions import Block, Decisions
 from understudy.engines.augmented import Options
@@ -41,15 +41,21 @@ def exact() -> tuple[float, float]:
 MEAN, SD = exact()
 
 
-def drawn(engine: Any, moves: tuple[int, int, int]) -> Floats:
-    """(DRAWS,) of the first coefficient by a fixed round, nothing learnt."""
+COORDINATES = {"straight": fixed_round, "bent": bent_round}
+
+
+def drawn(engine: Any, coordinates: str, moves: tuple[int, int, int]) -> Floats:
+    """(DRAWS,) of the first coefficient by a fixed round in fixed coordinates, nothing learnt."""
     rng = np.random.default_rng(1)
-    return np.asarray(engine.advance(rng, fixed_round(engine, rng, *moves), DRAWS, 1)[1])[:, 0]
+    values = engine.advance(rng, COORDINATES[coordinates](engine, rng, *moves), DRAWS, 1)[1]
+    np.testing.assert_allclose(values.sum(axis=1), 0.0, atol=1e-9)
+    return np.asarray(values)[:, 0]
 
 
+@pytest.mark.parametrize("coordinates", COORDINATES)
 @pytest.mark.parametrize("moves", ROUNDS.values(), ids=ROUNDS)
-def test_each_move_alone_has_the_exact_mean_and_sd(moves: tuple[int, int, int]) -> None:
-    draws = drawn(build(BLENDED, lopsided(), us.Gaussian(KAPPA)), moves)
+def test_each_move_alone_has_the_exact_mean_and_sd(coordinates: str, moves: tuple[int, int, int]) -> None:
+    draws = drawn(build(BLENDED, lopsided(), us.Gaussian(KAPPA)), coordinates, moves)
     assert_mean(draws, MEAN, false_alarm=1e-6)
     assert_sd(draws, MEAN, SD, false_alarm=1e-6)
 
@@ -100,14 +106,24 @@ MUTANTS = {
         "pass",
         "sweeps",
     ),
+    "the curves' stretch forgotten": ("kernels/target.py", "return total + math.log(factor)", "return 0.0", "leaps"),
+    "constants of the value before the sweep forgotten": (
+        "kernels/blend.py",
+        "from_value(map, v, aside, x)",
+        "from_value(map, v, 0.0 * aside, x)",
+        "sweeps and leaps",
+    ),
     "weights of equal decisions forgotten": ("engines/tally.py", "weight[kind] += 1.0", "weight[kind] = 1.0", "leaps"),
 }
 
 
+BENT = ("the curves' stretch forgotten", "constants of the value before the sweep forgotten")
+"""Mutants that only bent coordinates can tell."""
 ALWAYS = (
     "goes on adapting the proposal",
     "utilities redrawn by MH after a collapsed move",
     "proposal's density forgotten",
+    "the curves' stretch forgotten",
 )
 """Each mutant is an engine to compile; these are tried every time, the others with --slow."""
 
@@ -116,6 +132,8 @@ ALWAYS = (
 def test_a_wrong_move_is_caught(name: str, tmp_path: Path) -> None:
     file, old, new, moves = MUTANTS[name]
     package = mutant(tmp_path, file, old, new)
-    draws = drawn(rebuild(package, BLENDED, lopsided(), us.Gaussian(KAPPA)), ROUNDS[moves])
+    draws = drawn(
+        rebuild(package, BLENDED, lopsided(), us.Gaussian(KAPPA)), "bent" if name in BENT else "straight", ROUNDS[moves]
+    )
     scores = [z_of_mean(draws, MEAN), z_of_mean((draws - MEAN) ** 2, SD**2)]
     assert np.abs(scores).max() > limit(1e-6), f"the mutant '{name}' passes for a right sampler: {scores}"

@@ -122,7 +122,7 @@ class Blended:
         """Coordinates with the mean curvature of the log posterior as their unit, and draws in them.
 
         One part of Hamiltonian moves in the coordinates of the normal approximation at the mode, two in those of the
-        mean curvature over these draws: straight ones, or with many coefficients bent, and bent again to the later draws.
+        mean curvature over these draws, bent to fit them, and bent again to the later draws.
         """
         laplace = _chart(state)
         target, work = self._posterior(laplace)
@@ -132,8 +132,6 @@ class Blended:
         target, work = self._posterior(flat)
         _, draws = wander(rng, target, work, 0.5, flat.coordinates(values[-1]), 2 * part)
         draws = draws[part // 4 :]
-        if self.few:
-            return flat, draws
         values = flat.value(draws)
         flat = self._flattened(rng, values)
         return flat, flat.coordinates(values)
@@ -141,8 +139,6 @@ class Blended:
     def _flattened(self, rng: np.random.Generator, values: Floats) -> Chart:
         """Coordinates in which the curvature of the log posterior, averaged over some draws of v, is the identity."""
         points = 4 + min(values.shape[1], 28)
-        if self.few:
-            return Chart.flat(self.counted, self.placed, values, points)
         return Chart.curved(self.counted, self.placed, self.placed.loosened(rng, values), points)
 
     def _directions(self, chart: Chart) -> Floats:
@@ -166,7 +162,7 @@ class Blended:
 
     @property
     def few(self) -> bool:
-        """Whether a mixture is tried, in straight coordinates; with more coefficients there are paths in bent ones."""
+        """Whether there are few enough coefficients for a mixture."""
         return len(self.information) <= FEW
 
     @property

@@ -1,7 +1,7 @@
 """Coordinates for a posterior: v = centre + slope bent(turn x), with x about normal, and as wide in every direction.
 
-With few coefficients slope is one, nothing is bent, and `turn` is basis @ S for a square S, so that a centred block
-stays centred. With many, the constants of centred blocks are let loose: the likelihood does not see them, they have a
+In straight coordinates nothing is bent, slope is one, and `turn` is basis @ S for a square S: a centred block stays
+centred. In curved ones the constants of centred blocks are let loose: the likelihood does not see them, they have a
 prior of their own, and whoever takes v from x leaves them out. `back` undoes `turn`.
 """
 
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
-import scipy.sparse as sp
 from scipy.special import ndtri
 
 from understudy._arrays import Floats
@@ -20,7 +19,7 @@ from understudy.engines.tally import Tally
 from understudy.kernels.bend import bent, stretch, swing, unbent
 from understudy.kernels.design import Design
 from understudy.kernels.target import Target
-from understudy.likelihood import information_at, slopes_at
+from understudy.likelihood import slopes_at
 from understudy.priors import Placed
 
 CURVED = 0.9  # the most that a coordinate is bent
@@ -48,17 +47,6 @@ class Chart:
         """The straight coordinates in which a precision (D, D) of q, v = basis q, is the identity."""
         root, inverse = _roots(precision)
         return Chart.straight(centre, placed.basis @ inverse.T, root.T @ placed.basis.T)
-
-    @staticmethod
-    def flat(tally: Tally, placed: Placed, values: Floats, points: int) -> Chart:
-        """The straight coordinates in which the curvature at about so many of draws of v (n, K) is the identity."""
-        some = values[:: max(1, len(values) // points)]
-        weight = tally.offers.weight
-        return Chart.of(
-            placed,
-            values.mean(axis=0),
-            np.mean([information_at(tally.unique, placed, v, weight) for v in some], axis=0),
-        )
 
     @staticmethod
     def curved(tally: Tally, placed: Placed, values: Floats, points: int) -> Chart:
@@ -108,11 +96,6 @@ class Chart:
         turn, back = np.ascontiguousarray(self.turn @ root), np.ascontiguousarray(undo @ self.back)
         return Chart(self.centre, self.slope, self.bend, turn, back)
 
-    @property
-    def bends(self) -> bool:
-        """Whether it is more than v = centre + turn x."""
-        return bool(self.bend.any() or (self.slope != 1.0).any())
-
 
 def _roots(precision: Floats) -> tuple[Floats, Floats]:
     """The Cholesky factor of a precision, and its inverse."""
@@ -122,18 +105,9 @@ def _roots(precision: Floats) -> tuple[Floats, Floats]:
 
 def chart_target(tally: Tally, placed: Placed, chart: Chart) -> Target:
     """The posterior in the coordinates of a chart."""
-    leads, turn = tally.leads, chart.turn
-    many = sp.issparse(leads) and 2 * leads.nnz + turn.size < leads.shape[0] * turn.shape[1]
-    if many or chart.bends:
-        design, base = Design.of(_blind(leads, placed.constants)), np.zeros(leads.shape[0])
-        (own, quad), middle = _split(placed.whole), placed.mean
-    else:
-        root = placed.basis.T @ turn
-        design, base = Design.dense(np.asarray(leads @ turn)), leads @ chart.centre
-        own, quad = np.zeros(0), root.T @ placed.precision @ root
-        middle = chart.coordinates(placed.mean)
-        turn = np.zeros((0, 0))
-    return Target(design, base, tally.offers, own, quad, middle, turn, chart.centre, chart.slope, chart.bend)
+    design = Design.of(_blind(tally.leads, placed.constants))
+    own, quad = _split(placed.whole)
+    return Target(design, tally.offers, own, quad, placed.mean, chart.centre, chart.slope, chart.bend, chart.turn)
 
 
 def _blind(leads: Any, constants: Floats) -> Any:

@@ -29,7 +29,7 @@ class Labour:
     @staticmethod
     def of(target: Target, work: Work, x: Floats, rows: int) -> Labour:
         """Count what is looked at near x."""
-        width, rivals = len(x), len(target.base)
+        width, rivals = len(x), len(target.offers.copies)
         dense = target.design.columns.size
         products = (dense if dense else 4 * len(target.design.data)) + target.turn.size
         value = (

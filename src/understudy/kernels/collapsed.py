@@ -342,8 +342,8 @@ def _mean_ratio(gap: float, nodes: Singles, low: int, high: int, step: int, k: i
     return float(total)
 
 
-@fast
-def log_likelihood(gap: Floats, offers: Offers, room: Room, floor: float, slope: Floats) -> float:
+@inline
+def sum_of_logs(gap: Floats, offers: Offers, room: Room, floor: float, slope: Floats) -> float:
     """The sum of log P over all decisions, from the rivals' gaps (R,); minus infinity once it is sure to be below floor.
 
     Its derivative in every gap goes into slope (R,), unless that is empty.
@@ -404,3 +404,9 @@ def log_likelihood(gap: Floats, offers: Offers, room: Room, floor: float, slope:
                     mean += weights[q] * ratios[q]
                 slope[near[j]] = -weight[t] * copies[j] * mean
     return result
+
+
+@fast
+def log_likelihood(gap: Floats, offers: Offers, room: Room, floor: float, slope: Floats) -> float:
+    """The same, to be called: `target.py` has it written into its own loop."""
+    return sum_of_logs(gap, offers, room, floor, slope)
