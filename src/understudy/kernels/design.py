@@ -7,7 +7,6 @@ non-zeros a row are held as compressed sparse rows.
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from understudy._arrays import Floats, Ints
 from understudy.kernels._jit import reduction
@@ -23,8 +22,8 @@ class Design(NamedTuple):
 
     @staticmethod
     def of(rows: Any) -> "Design":
-        """A design from rows of either kind."""
-        return Design.sparse(rows.indptr, rows.indices, rows.data) if sp.issparse(rows) else Design.dense(rows)
+        """A design from rows that are dense, or compressed sparse rows."""
+        return Design.sparse(rows.indptr, rows.indices, rows.data) if hasattr(rows, "indptr") else Design.dense(rows)
 
     @staticmethod
     def dense(rows: Floats) -> "Design":
