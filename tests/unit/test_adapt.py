@@ -69,9 +69,15 @@ def test_leaps_that_earn_little_are_not_taken_however_well_the_proposal_seems_to
 
 
 def test_the_dearer_of_two_safe_moves_stays_only_if_it_is_not_much_dearer() -> None:
-    assert plan(1.0, 0.5, 0.0, None, path_round(0.5), LABOUR)[1][:3] == (1, 1, 0)
-    assert plan(1.0, 0.1, 0.0, None, path_round(0.5), LABOUR)[1][:3] == (1, 0, 0)
-    assert plan(0.1, 1.0, 0.0, None, path_round(0.5), LABOUR)[1][:3] == (0, 1, 0)
+    unused = Proposal(some_mixture(), 0.01, 2.0)
+    assert plan(1.0, 0.5, 0.0, unused, path_round(0.5), LABOUR)[1][:3] == (1, 1, 0)
+    assert plan(1.0, 0.1, 0.0, unused, path_round(0.5), LABOUR)[1][:3] == (1, 0, 0)
+    assert plan(0.1, 1.0, 0.0, unused, path_round(0.5), LABOUR)[1][:3] == (0, 1, 0)
+
+
+def test_where_there_are_no_leaps_the_better_move_works_alone() -> None:
+    assert plan(1.0, 0.5, 0.0, None, path_round(0.5), LABOUR)[1][:3] == (1, 0, 0)
+    assert plan(0.5, 1.0, 0.0, None, path_round(0.5), LABOUR)[1][:3] == (0, 1, 0)
 
 
 def test_a_proposal_learnt_from_the_wrong_place_finds_the_posterior_or_is_not_used() -> None:

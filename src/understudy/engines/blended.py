@@ -38,7 +38,7 @@ BRIEF = 100  # a warm-up shorter than this learns nothing
 WOVEN = 30_000_000  # numbers that interweaving may hold for its directions, 240 MB; beyond, there are no sweeps
 LEAPS = 5  # leaps are cheap: they are tried for so many parts
 WORTH, MOST = 0.3, 50  # a kept draw takes as many moves as make it worth about this many independent ones, up to MOST
-LESS = 0.1  # the same with many coefficients: the least effective of so many looks worse than it is
+LESS = 0.1  # the same with many coefficients, where keeping a draw costs nothing beside a path
 POWER = 0.5  # how far the metric goes from mean curvature, 0, to covariance, 1
 SWEEPS, LEAPING = Round(0, 1, 0, 0.1, 1, 1, 1), Round(0, 0, 1, 0.1, 1, 1, 1)
 

@@ -12,7 +12,12 @@ from understudy.kernels.blend import Round
 from understudy.kernels.mixture import Mixture
 from understudy.kernels.target import Target, Work, count_near
 
-DECISION, NEAR, ROW, TERM = 80.0, 18.0, 1.0, 0.3  # an evaluation: per decision, rival that matters, rival, product
+DECISION, NEAR, ROW, TERM = (
+    60.0,
+    20.0,
+    1.0,
+    0.3,
+)  # an evaluation: per decision, rival of many that matter, rival, product
 GRADIENT = 1.45  # of an evaluation
 UTILITY, EDGE, DIRECTION = 25.0, 2.5, 400.0  # a sweep: per row, row and direction, direction
 PART = 5.0  # of a mixture, per coefficient

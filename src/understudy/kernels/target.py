@@ -115,14 +115,16 @@ def log_posterior(target: Target, work: Work, x: Floats, floor: float, gradient:
 
 @jit
 def count_near(target: Target, work: Work, x: Floats) -> int:
-    """How many rivals matter at x: what an evaluation there costs."""
+    """How many rivals matter at x in decisions with more than three of them: what an evaluation there costs."""
     find_gaps(target, work, x)
     first, total = target.offers.first, 0
     for t in range(target.offers.weight.size):
-        ahead = 0.0
+        ahead, near = 0.0, 0
         for j in range(first[t], first[t + 1]):
             ahead = max(ahead, work.gap[j])
         for j in range(first[t], first[t + 1]):
             if work.gap[j] > 0.5 * ahead - SKIP:
-                total += 1
+                near += 1
+        if near > 3:
+            total += near
     return total
