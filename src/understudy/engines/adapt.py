@@ -20,7 +20,7 @@ from understudy.kernels.target import Target, Work, log_posterior
 
 WILLING = 0.8  # the acceptance that Hamiltonian steps aim at
 LENGTH = 1.9  # of a path, in coordinates where the posterior is about one wide
-WIDER, HEAVY = 0.04, 0.15  # how much wider than fitted the proposal's parts are a coefficient; its heavy tail's share
+WIDER, HEAVY = 0.04, 0.025  # a coefficient: how much wider than fitted the proposal's parts are; its heavy tail's share
 TAIL = 1.5  # the heavy part's covariance, in units of the posterior's
 FAIR, POOR, BAD = 0.5, 0.7, 1.0  # Pareto k: beyond the first, safe moves get more of the work; beyond the last, all
 GOOD, HALF_GOOD = 0.95, 0.7  # importance efficiency: needs no improving; needs no more guarding than a perfect one
@@ -139,7 +139,8 @@ def with_tail(parts: Parts, points: Floats, weights: Floats) -> Mixture:
     share, means, covariance = parts
     middle = weights @ points
     total = (weights[:, None] * (points - middle)).T @ (points - middle)
-    share = np.append((1.0 - HEAVY) * share, HEAVY)
+    heavy = min(HEAVY * len(total), 0.2)
+    share = np.append((1.0 - heavy) * share, heavy)
     factor = np.linalg.cholesky(
         np.concatenate([(1.0 + WIDER * len(total)) * covariance, TAIL * total[None] + 1e-12 * np.eye(len(total))])
     )
@@ -195,7 +196,7 @@ def plan(
     """The round, from effective draws per unit of labour by each kind of move, and the proposal if there is one.
 
     The better of paths and sweeps is always in the round; beside leaps the other one too, if it is not RIVAL times dearer.
-    Leaps take the work that their rate earns them but leave safe moves what the proposal's fit demands.
+    Leaps that are twice as good leave safe moves only what the proposal's fit demands; others share the work by rates.
     """
     best = max(by_path, by_sweep)
     rival = 1.0 if proposal is None else RIVAL
@@ -205,6 +206,6 @@ def plan(
     if proposal is None or not proposal.usable or by_leap * RIVAL < best:
         return no_mixture(labour.width), fixed
     cost = labour.leap(proposal.mixture)
-    share = max(best / (best + by_leap), proposal.guard)
+    share = proposal.guard if by_leap > 2.0 * best else max(best / (best + by_leap), proposal.guard)
     leaps = round(safe * (1.0 - share) / (share * cost))
     return proposal.mixture, fixed._replace(leaps=min(max(leaps, 1), LONGEST))

@@ -44,6 +44,10 @@ TINY = 1e-30  # an integral below this is left to the exact rule: single precisi
 DEEP = 9.0  # a bound of the mode beyond which products of Phi grow too small
 LEFT = 4.8  # how many widths left of the mode the nodes begin
 ROOMY, BEFORE = 3, 4.25  # with three rivals, nodes of this step from so far before the bound nearly always do
+AHEAD = 0.3 * np.log(
+    np.arange(1.0, 65.0)
+)  # how far beyond the bound to look for the mode first, by the number of rivals
+CLOSE = -1.0  # unless the chosen one leads by more
 ROOT_HALF = math.sqrt(0.5)
 TWO, THREE, FOUR = np.uint64(2), np.uint64(3), np.uint64(4)  # unsigned places need no test for negative ones
 SPAN = round((HIGH - LOW) * CELLS)
@@ -157,8 +161,8 @@ def make_room(offers: Offers) -> Room:
 @inline
 def _find_near(
     gap: Floats, first: Ints, often: Floats, t: int, near: Ints, gaps: Floats, copies: Floats
-) -> tuple[np.uint64, float, float]:
-    """Copy the rivals that matter; returns their number, a lower bound of the mode, and how many copies they have."""
+) -> tuple[np.uint64, float, float, float]:
+    """Copy the rivals that matter; returns their number, a lower bound of the mode, their copies, and the largest gap."""
     low, high = np.uint64(first[t]), np.uint64(first[t + 1])
     best = -np.inf
     for j in range(low, high):
@@ -166,7 +170,7 @@ def _find_near(
     bound = 0.5 * max(best, 0.0)
     count, total = np.uint64(0), 0.0
     if best <= bound - SKIP:
-        return count, bound, total
+        return count, bound, total, best
     for j in range(low, high):
         if gap[j] > bound - SKIP:
             near[count] = j
@@ -174,16 +178,18 @@ def _find_near(
             copies[count] = often[j]
             total += often[j]
             count += np.uint64(1)
-    return count, bound, total
+    return count, bound, total, best
 
 
 @inline
-def _place(gaps: Floats, copies: Floats, count: np.uint64, bound: float) -> tuple[int, int]:
+def _place(gaps: Floats, copies: Floats, count: np.uint64, bound: float, best: float) -> tuple[int, int]:
     """The step for this integrand, by its place in STRIDES, and the first node k.
 
     Halley's method for the mode of the log-integrand on tables read without interpolation.
     """
     mode = bound
+    if best > CLOSE:
+        mode += AHEAD[min(count, np.uint64(AHEAD.size - 1))]
     bend = 1.0
     for _ in range(6):
         slope, bend, twist = -mode, 1.0, 0.0
@@ -243,10 +249,10 @@ def _fill(gaps: Floats, copies: Floats, count: np.uint64, step: int, k: int, at:
 
 @inline
 def _nodes(
-    gaps: Floats, copies: Floats, nodes: Singles, count: np.uint64, bound: float
+    gaps: Floats, copies: Floats, nodes: Singles, count: np.uint64, bound: float, best: float
 ) -> tuple[float, int, int, int, int]:
     """Fill the nodes of one decision: their sum, where they begin and end, the step, and the first node's k."""
-    step, k = _place(gaps, copies, count, bound)
+    step, k = _place(gaps, copies, count, bound, best)
     low = (ROOM - NODES) // 2
     high = low + NODES
     at, total = low, 0.0
@@ -354,7 +360,7 @@ def sum_of_logs(gap: Floats, offers: Offers, room: Room, floor: float, slope: Fl
     slope[:] = 0.0
     result = 0.0
     for t in range(weight.size):
-        count, bound, total = _find_near(gap, first, often, t, near, gaps, copies)
+        count, bound, total, best = _find_near(gap, first, often, t, near, gaps, copies)
         if count == 0:
             continue
         if result - weight[t] * bound * bound < floor:  # P is at most Phi(-gap / sqrt(2)) of the best rival
@@ -386,7 +392,7 @@ def sum_of_logs(gap: Floats, offers: Offers, room: Room, floor: float, slope: Fl
                         slope[near[2]] = scale * by_three
                 continue
         if bound < DEEP:
-            integral, low, high, step, k = _nodes(gaps, copies, nodes, count, bound)
+            integral, low, high, step, k = _nodes(gaps, copies, nodes, count, bound, best)
             if integral > TINY:
                 result += weight[t] * (math.log(integral * STRIDES[step] / CELLS) - LOG_ROOT_TWO_PI)
                 if sloped:
