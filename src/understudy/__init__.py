@@ -37,15 +37,16 @@ __all__ = [
     "random_mdp",
     "to_file",
     "to_frame",
+    "worlds",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """The names that need scikit-learn or matplotlib are imported when they are first used."""
+    """What needs scikit-learn or matplotlib, and worlds with their compiled rules, is imported when it is first used."""
     import importlib
 
     if name == "Understudy":
         return importlib.import_module("understudy.estimator").Understudy
-    if name == "plots":
-        return importlib.import_module("understudy.plots")
+    if name in ("plots", "worlds"):
+        return importlib.import_module(f"understudy.{name}")
     raise AttributeError(f"module 'understudy' has no attribute {name!r}")

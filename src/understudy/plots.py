@@ -72,10 +72,10 @@ def posterior_densities(post: Posterior, truth: Any = None) -> Figure:
             away = np.abs(x - np.median(x))
             reach = 1.15 * (np.quantile(away, 0.998) or away.max())
             grid = np.linspace(np.median(x) - reach, np.median(x) + reach, 200)
-            whole = _density(x.ravel(), grid)
+            whole = density(x.ravel(), grid)
             at.fill_between(grid, whole, color=BLUE, alpha=0.25, lw=0, label="posterior")
             for i, chain in enumerate(x):
-                at.plot(grid, _density(chain, grid), color=BLUE, lw=0.7, label="each chain" if i == 0 else None)
+                at.plot(grid, density(chain, grid), color=BLUE, lw=0.7, label="each chain" if i == 0 else None)
             if prior is not None:
                 height = np.exp(-0.5 * ((grid - prior[0][k]) / prior[1][k]) ** 2) / (prior[1][k] * np.sqrt(2 * np.pi))
                 at.plot(grid, height, color=GREY, lw=1.1, ls="--", label="prior")
@@ -160,8 +160,8 @@ def calibration(prediction: Prediction) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     bins = prediction.calibration()
-    with _style():
-        figure = _figure(6.0, 5.2)
+    with style():
+        figure = new_figure(6.0, 5.2)
         at, counts = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
         at.plot([0, 1], [0, 1], color=GREY, lw=1.0, label="as often as predicted")
         reach = 1.96 * bins.standard_error
@@ -177,7 +177,7 @@ def calibration(prediction: Prediction) -> Figure:
         counts.set_xlim(-0.02, 1.02)
         wrong = f"predicted wrongly: {prediction.error:.0%} of {len(prediction.decisions)} decisions"
         note = f"Error E_a, {wrong}; mean log probability of what was chosen: {prediction.log_score:.3f}."
-        _finish(figure, "Can its predictions be believed?", note)
+        finish(figure, "Can its predictions be believed?", note)
     return figure
 
 
@@ -192,8 +192,8 @@ def _intervals(draws: Floats, names: Sequence[str], truth: Floats | None, title:
     low, lower, upper, high = np.quantile(draws[:, shown], [0.05, 0.25, 0.75, 0.95], axis=0)
     place_of = np.arange(len(shown))[::-1]
 
-    with _style():
-        figure = _figure(7.0, 1.25 + 0.26 * len(shown))
+    with style():
+        figure = new_figure(7.0, 1.25 + 0.26 * len(shown))
         at = figure.subplots()
         at.axvline(0.0, color=GREY, lw=0.8, zorder=0)
         at.hlines(place_of, low, high, color=BLUE, lw=1.4, label="middle 90%")
@@ -207,7 +207,7 @@ def _intervals(draws: Floats, names: Sequence[str], truth: Floats | None, title:
         at.tick_params(axis="y", length=0)
         at.grid(axis="x", color=GREY, alpha=0.25, lw=0.6)
         at.spines["left"].set_visible(False)
-        _finish(figure, title, note)
+        finish(figure, title, note)
     return figure
 
 
@@ -225,8 +225,8 @@ def _panels(
     """Small multiples, one panel for each coefficient, with one legend for all."""
     columns = min(len(shown), columns)
     rows = -(-len(shown) // columns)
-    with _style():
-        figure = _figure(8.4 if columns > 1 else 6.4, 0.9 + rows * height)
+    with style():
+        figure = new_figure(8.4 if columns > 1 else 6.4, 0.9 + rows * height)
         grid = figure.subplots(rows, columns, squeeze=False, sharex=bool(below), sharey=share)
         for spare in grid.flat[len(shown) :]:
             figure.delaxes(spare)
@@ -235,11 +235,11 @@ def _panels(
             if below and i + columns >= len(shown):  # nothing stands below this panel
                 at.set_xlabel(below)
                 at.tick_params(labelbottom=True)
-        _finish(figure, title, note)
+        finish(figure, title, note)
     return figure
 
 
-def _finish(figure: Figure, title: str, note: str) -> None:
+def finish(figure: Figure, title: str, note: str) -> None:
     """A title, one legend of all marks below it, and at the foot what the reader should know."""
     inch = 1.0 / figure.get_figheight()
     edge = 0.1 / figure.get_figwidth()
@@ -262,7 +262,8 @@ def _chain(i: int, chains: int) -> dict[str, Any]:
     return {"color": CHAINS[i % len(CHAINS)], "label": label}
 
 
-def _style() -> AbstractContextManager[None]:
+def style() -> AbstractContextManager[None]:
+    """Our looks for as long as a figure is drawn."""
     import matplotlib
 
     # the reader's own settings are set aside; only to look up the backend would load pyplot
@@ -270,7 +271,8 @@ def _style() -> AbstractContextManager[None]:
     return matplotlib.rc_context({**plain, **STYLE})
 
 
-def _figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of so many inches that belongs to nobody else."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -305,7 +307,7 @@ def _prior_moments(post: Posterior) -> tuple[Floats, Floats] | None:
     return placed.mean, np.sqrt(variance)
 
 
-def _density(draws: Floats, grid: Floats) -> Floats:
+def density(draws: Floats, grid: Floats) -> Floats:
     """A smooth density of the draws at each point of the grid."""
     some = draws[:: -(-draws.size // SMOOTHED)]
     quarter = np.subtract(*np.quantile(some, [0.75, 0.25])) / 1.349

@@ -94,6 +94,20 @@ def page(post: Posterior, *, seed: int = 0) -> str:
         for name, text in sections.items()
     )
     word, _, reason = summary.verdict.partition(":")
+    return document(
+        title,
+        f"""<h1>{escape(title)}</h1>
+<p class="quiet">{escape(_facts(d))}</p>
+<p class="verdict {"good" if summary.trusted else "bad"}"><strong>{escape(word)}:</strong> <span>{escape(reason)}</span></p>
+<nav aria-label="On this page"><ul>{links}</ul></nav>
+{body}
+<footer>Made by understudy {escape(version("understudy"))} from draws of the posterior. An action's utility is its row
+of numbers times the values plus standard normal noise, and the largest utility is chosen.</footer>""",
+    )
+
+
+def document(title: str, body: str) -> str:
+    """A page of our looks, whole in itself."""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -104,13 +118,7 @@ def page(post: Posterior, *, seed: int = 0) -> str:
 </head>
 <body>
 <main>
-<h1>{escape(title)}</h1>
-<p class="quiet">{escape(_facts(d))}</p>
-<p class="verdict {"good" if summary.trusted else "bad"}"><strong>{escape(word)}:</strong> <span>{escape(reason)}</span></p>
-<nav aria-label="On this page"><ul>{links}</ul></nav>
 {body}
-<footer>Made by understudy {escape(version("understudy"))} from draws of the posterior. An action's utility is its row
-of numbers times the values plus standard normal noise, and the largest utility is chosen.</footer>
 </main>
 </body>
 </html>
@@ -151,11 +159,11 @@ def _learnt(post: Posterior, summary: Summary, known: Identifiability) -> str:
         '<div class="scroll"><table><thead><tr><th scope="col"></th>'
         f"{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
-    intervals = _picture(
+    intervals = picture(
         plots.value_intervals(post),
         "Posterior mean, middle half and middle 90% of each coefficient; the numbers are in the table below.",
     )
-    densities = _picture(
+    densities = picture(
         plots.posterior_densities(post),
         "Posterior density of each coefficient, for all draws and for each chain, beside the prior.",
     )
@@ -192,7 +200,7 @@ def _prediction(post: Posterior, seed: int) -> Prediction:
 
 def _predicts(found: Prediction) -> str:
     guessing = 1.0 - (1.0 / found.decisions.sizes).mean()
-    picture = _picture(
+    drawn = picture(
         plots.calibration(found),
         "How often predictions came true, by how probable they were said to be; points near the diagonal are right.",
     )
@@ -203,15 +211,15 @@ def _predicts(found: Prediction) -> str:
         f"chosen (log score) is {found.log_score:.3f}; 0 would be perfect.</p>"
         "<p>These decisions are the ones it learnt from, so this flatters it: judge it by decisions it has not seen, with "
         "<code>understudy predict</code>.</p>"
-        f"{picture}"
+        f"{drawn}"
     )
 
 
 def _drawn(post: Posterior) -> str:
-    over_time = _picture(
+    over_time = picture(
         plots.traces(post), "Each coefficient's draws in the order they were made, a line for each chain."
     )
-    memory = _picture(
+    memory = picture(
         plots.autocorrelations(post), "Correlation between draws some steps apart, for each coefficient and chain."
     )
     return (
@@ -258,7 +266,7 @@ def _prior(prior: Prior) -> str:
     return f"Gaussian, variance {given}{centred}"
 
 
-def _picture(figure: Figure, words: str) -> str:
+def picture(figure: Figure, words: str) -> str:
     """The figure inside the page, with words for those who cannot see it."""
     image = io.BytesIO()
     figure.savefig(image, format="png", metadata={"Software": None})

@@ -27,8 +27,9 @@ from understudy.cli.demo import tell
 from understudy.frames import from_file
 from understudy.posterior import load
 from understudy.predict import predict
+from understudy.worlds.tetris import Step, drop, read_games
 
-COMMANDS = ("simulate", "fit", "predict", "report", "demo")
+COMMANDS = ("simulate", "fit", "predict", "report", "play", "reproduce", "demo")
 SMALL = ("--draws", "60", "--warmup", "20", "--chains", "2", "--no-progress")
 PROGRAM = Path(sysconfig.get_path("scripts")) / "understudy"
 
@@ -303,29 +304,49 @@ def test_the_report_is_one_page_that_stands_alone(here: Path) -> None:
         assert part in words
 
 
-def test_the_demo_goes_from_nothing_to_a_report(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_goes_from_nothing_to_an_understudy_that_plays(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     facts = answers("demo", "--quick", "--out", "shown", "--no-progress")
-    for name in ("decisions.csv", "posterior.nc", "values.png", "reward.png", "report.html"):
+    for name in ("decisions.csv", "posterior.nc", "values.png", "boards.png", "game.jsonl", "report.html"):
         assert (here / "shown" / name).stat().st_size > 0
         assert facts["files"][name] == str(Path("shown") / name)
     verdict = load("shown/posterior.nc").summary().verdict
     assert facts["verdict"] == verdict
     assert facts["trusted"] == verdict.startswith("Converged")
-    assert len(facts["truth"]) == len(facts["mean"]) == 7
-    assert facts["error"] < facts["error_guessing"]
+    assert len(facts["truth"]) == len(facts["mean"]) == 3
+    assert facts["error"] < 0.5 * facts["error_guessing"]
+    game = read_games("shown/game.jsonl")
+    assert len(game) == facts["game"]["placements"]
 
-    tell({**facts, "paper": {**facts, "verdict": "Do not trust this yet: it is only a test."}})
+    last = game.placements[-1]
+    landing = drop(last.board, last.piece, last.rotation, last.column)
+    tell(facts, Step(last.board, last.piece, last.rotation, last.column, landing, 0))
     shown = capsys.readouterr().out
-    for part in (
-        "1. Watching",
-        verdict,
-        "blind guess",
-        "reward",
-        "Do not trust this yet",
-        "report.html",
-        "understudy fit",
-    ):
+    for part in ("1. Watching", verdict, "blind guess", "4. Standing in", "██", "report.html", "understudy fit"):
         assert part in shown
+
+    played = answers(
+        "play", "shown/posterior.nc", "--rows", "12", "--steps", "20", "--out", "again.jsonl", "--seed", "4"
+    )
+    assert played["placements"] == len(read_games("again.jsonl")) <= 20
+    assert (
+        answers("play", "shown/posterior.nc", "--rows", "12", "--steps", "20", "--seed", "4")["rows_removed"]
+        == played["rows_removed"]
+    )
+    assert answers("play", "shown/posterior.nc", "--alone", "--steps", "3")["placements"] == 3
+
+
+def test_the_paper_is_reproduced_and_the_same_seed_gives_the_same_numbers(here: Path) -> None:
+    """One study whole; the others are run by their own tests."""
+    first = answers("reproduce", "pressure", "--quick", "--out", "one", "--no-progress")
+    answers("reproduce", "pressure", "--quick", "--out", "two", "--no-progress")
+    folder = here / "one" / "pressure"
+    assert {p.name for p in folder.iterdir()} == {
+        "numbers.json", "index.html", "figure-1.png", "figure-1.pdf", "figure-2.png", "figure-2.pdf",
+    }  # fmt: skip
+    assert "left out" in first["left_out"]["pressure, from a person"]
+    for name in ("numbers.json", "index.html", "figure-1.png", "figure-1.pdf"):
+        assert (folder / name).read_bytes() == (here / "two" / "pressure" / name).read_bytes()
+    assert "The paper:" in (folder / "index.html").read_text()
 
 
 # What it refuses
@@ -389,6 +410,14 @@ REFUSED = {
     "no decisions": (("simulate", "--decisions", "0", "--out", "o.csv"), "at least one"),
     "a world in no folder": (("simulate", "--out", "nowhere/o.csv"), "no folder nowhere"),
     "a truth in no folder": (("simulate", "--out", "o.csv", "--truth", "nowhere/t.json"), "no folder nowhere"),
+    "a player of no game": (("play", "posterior.nc"), "these are not the features of a named set of Tetris"),
+    "a game of no steps": (("play", "posterior.nc", "--steps", "0"), "--steps must be at least 1"),
+    "a game recorded nowhere": (("play", "posterior.nc", "--out", "nowhere/g.jsonl"), "no folder nowhere"),
+    "a person without games": (("reproduce", "human", "--out", "o"), "needs a person's recorded games"),
+    "games that are a table": (("reproduce", "human", "--games", "good.csv", "--out", "o"), "line 1: this is not a whole JSON record"),
+    "games that are not there": (("reproduce", "all", "--games", "none.jsonl", "--out", "o"), "none.jsonl"),
+    "a reproduction on a file": (("reproduce", "toy", "--out", "good.csv"), "folder good.csv cannot be made"),
+    "no such study": (("reproduce", "chess", "--out", "o"), "chess"),
     "a demo on a file": (("demo", "--out", "good.csv"), "folder good.csv cannot be made"),
     "no such command": (("fitt",), "No such command 'fitt'"),
     "no such option": (("fit", "good.csv", "--out", "p.nc", "--warmpu", "3"), "--warmpu"),

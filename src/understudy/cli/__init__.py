@@ -1,4 +1,4 @@
-"""The command line: understudy simulate | fit | predict | report | demo.
+"""The command line: understudy simulate | fit | predict | report | play | reproduce | demo.
 
 Each command takes ``--seed``, ``--out``, ``--no-progress`` and ``--json``. Bad input ends with exit code 2 and one
 sentence on stderr; Ctrl-C with 130. Libraries are loaded by the command that needs them, so that help is quick.
@@ -13,6 +13,8 @@ import typer
 from understudy import __version__
 from understudy.cli.commands import fit, predict, report, simulate
 from understudy.cli.demo import demo
+from understudy.cli.play import play
+from understudy.cli.reproduce import reproduce
 from understudy.cli.shell import Doors
 
 app = typer.Typer(
@@ -37,7 +39,7 @@ def first(
         print(context.get_help())
 
 
-for command in (simulate, fit, predict, report, demo):
+for command in (simulate, fit, predict, report, play, reproduce, demo):
     app.command()(command)
 
 

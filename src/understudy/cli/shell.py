@@ -98,6 +98,14 @@ def seed_from(seed: int) -> int:
     return seed
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder to write into, unless it is there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as reason:
+        raise ValueError(f"the folder {folder} cannot be made: {reason.strerror or reason}") from None
+
+
 def _sentence(text: str) -> str:
     return " ".join(text.split()).rstrip(".")
 

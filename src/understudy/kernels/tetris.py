@@ -1,4 +1,4 @@
-"""Tetris on arrays (paper, section 5.2): where pieces rest, full rows removed, the three features, a game played.
+"""Tetris on arrays (paper, section 5.2): where pieces rest, full rows removed, what a state offers, a game played.
 
 A board is (rows, columns) of 0 and 1, the top row first. Every column of a piece is one unbroken run of squares, so a
 piece in one rotation is its outline: `width`, and for each of its columns the rows of its `top` and `bottom` square,
@@ -6,12 +6,10 @@ counted from the piece's own top row. An outline's arrays are indexed by rotatio
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy._arrays import Floats, Ints
+from understudy._arrays import Cells, Floats, Ints
 from understudy.kernels._jit import jit
-
-Cells = NDArray[np.uint8]
+from understudy.kernels.tetris_features import BERTSEKAS, PAPER, measure, measure_columns, measure_move
 
 
 @jit
@@ -55,18 +53,6 @@ def settle(board: Cells, row: int, column: int, width: int, top: Ints, bottom: I
 
 
 @jit
-def measure(first: Ints, filled: Ints, rows: int, out: Floats) -> None:
-    """Write the paper's features from the skyline and the number of occupied squares of each column."""
-    height, holes, bumps = 0, 0, 0
-    for j in range(first.size):
-        height = max(height, rows - first[j])
-        holes += rows - first[j] - filled[j]
-        if j > 0:
-            bumps += (first[j] - first[j - 1]) ** 2
-    out[0], out[1], out[2] = height, holes, bumps
-
-
-@jit
 def count_filled(board: Cells, filled: Ints) -> None:
     """Write the number of occupied squares of each column."""
     rows, columns = board.shape
@@ -78,7 +64,9 @@ def count_filled(board: Cells, filled: Ints) -> None:
 
 
 @jit
-def offer(board: Cells, rotations: int, width: Ints, top: Ints, bottom: Ints, where: Ints, features: Floats) -> int:
+def offer(
+    kind: int, board: Cells, rotations: int, width: Ints, top: Ints, bottom: Ints, where: Ints, features: Floats
+) -> int:
     """Write (rotation, column, row at rest) and the features of every legal placement; returns how many there are.
 
     A placement that fills no row changes the skyline under the piece and nothing else; only the others need a new board.
@@ -111,14 +99,25 @@ def offer(board: Cells, rotations: int, width: Ints, top: Ints, bottom: Ints, wh
                     new_filled[column + j] += 1
                     across[i] += 1
                     full = full or across[i] == columns
+            eroded, tall = 0, 0
+            for j in range(w):
+                tall = max(tall, bottom[r, j] + 1)
+                for i in range(row + top[r, j], row + bottom[r, j] + 1):
+                    eroded += across[i] == columns
             for j in range(w):
                 for i in range(row + top[r, j], row + bottom[r, j] + 1):
                     across[i] -= 1
-            if full:
-                settle(board, row, column, w, top[r], bottom[r], after)
+            cleared = 0
+            if full or kind > BERTSEKAS:
+                cleared = settle(board, row, column, w, top[r], bottom[r], after)
                 skyline(after, new_first)
                 count_filled(after, new_filled)
-            measure(new_first, new_filled, rows, features[count])
+            if kind == PAPER:
+                measure(new_first, new_filled, rows, features[count])
+            elif kind == BERTSEKAS:
+                measure_columns(new_first, new_filled, rows, features[count])
+            else:
+                measure_move(after, row, tall, cleared, eroded, features[count])
             where[count, 0], where[count, 1], where[count, 2] = r, column, row
             count += 1
     return count
@@ -126,37 +125,37 @@ def offer(board: Cells, rotations: int, width: Ints, top: Ints, bottom: Ints, wh
 
 @jit
 def offers(
-    boards: Cells, pieces: Ints, rotations: Ints, width: Ints, top: Ints, bottom: Ints,
+    kind: int, boards: Cells, pieces: Ints, rotations: Ints, width: Ints, top: Ints, bottom: Ints,
     start: Ints, where: Ints, features: Floats,
 ) -> None:  # fmt: skip
     """Stack the legal placements of many states; `start` says where those of each begin."""
     start[0] = 0
     for t in range(pieces.size):
         p, at = pieces[t], start[t]
-        start[t + 1] = at + offer(boards[t], rotations[p], width[p], top[p], bottom[p], where[at:], features[at:])
+        start[t + 1] = at + offer(kind, boards[t], rotations[p], width[p], top[p], bottom[p], where[at:], features[at:])
 
 
 @jit
 def play(
-    rng: np.random.Generator, board: Cells, value: Floats, rotations: Ints, width: Ints, top: Ints, bottom: Ints,
-    boards: Cells, pieces: Ints, taken: Ints, games: Ints,
+    kind: int, rng: np.random.Generator, board: Cells, value: Floats, rotations: Ints, width: Ints, top: Ints,
+    bottom: Ints, boards: Cells, pieces: Ints, taken: Ints, games: Ints,
 ) -> None:  # fmt: skip
     """Write a noisy controller's states, placements (rotation, column, row) and the number of the game, from `board` on.
 
     When a game has ended, by an occupied top row or by a piece without room, an empty board and a new piece follow.
     """
     most = 4 * board.shape[1]
-    where, features = np.empty((most, 3), np.int64), np.empty((most, 3))
+    where, features = np.empty((most, 3), np.int64), np.empty((most, value.size))
     board, after = board.copy(), np.empty_like(board)
     game = 0
     for t in range(pieces.size):
         p = int(rng.random() * rotations.size)
-        count = offer(board, rotations[p], width[p], top[p], bottom[p], where, features)
+        count = offer(kind, board, rotations[p], width[p], top[p], bottom[p], where, features)
         while count == 0:
             game += 1
             board[:] = 0
             p = int(rng.random() * rotations.size)
-            count = offer(board, rotations[p], width[p], top[p], bottom[p], where, features)
+            count = offer(kind, board, rotations[p], width[p], top[p], bottom[p], where, features)
         best, pick = -np.inf, 0
         for a in range(count):
             w = rng.standard_normal()

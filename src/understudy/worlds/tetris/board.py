@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from understudy._arrays import Ints
-from understudy.kernels.tetris import Cells, rest, settle, skyline
+from understudy._arrays import Cells, Ints
+from understudy.kernels.tetris import rest, settle, skyline
 from understudy.worlds.tetris.pieces import PIECES, outlines, piece_number, rotations
 
 

@@ -12,18 +12,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from understudy._arrays import Cells
+from understudy._files import write_whole
 from understudy.decisions import Decisions
-from understudy.kernels.tetris import Cells
 from understudy.worlds.tetris.board import fits, put, resting_row
+from understudy.worlds.tetris.features import Own
 from understudy.worlds.tetris.pieces import PIECES, piece_number, rotations
-from understudy.worlds.tetris.world import Path, Tetris
+from understudy.worlds.tetris.world import Path, Step, Tetris
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +59,14 @@ class Games:
         """The placements by a straight drop: those that Tetris as the paper has it can offer."""
         return tuple(p for p in self.placements if p.straight)
 
-    def decisions(self, actions: str = "distinct") -> Decisions:
+    def within(self, seconds: float) -> Games:
+        """Those placements that took at most so many seconds."""
+        if any(p.seconds is None for p in self.placements):
+            raise ValueError("these games do not say how many seconds each placement took")
+        quick = tuple(p for p in self.placements if p.seconds is not None and p.seconds <= seconds)
+        return Games(quick, self.rows, self.columns)
+
+    def decisions(self, actions: str = "distinct", features: str | Own = "paper") -> Decisions:
         """The straight drops as decisions among all straight drops of the same board and piece."""
         seen = self.straight
         if not seen:
@@ -70,7 +79,7 @@ class Games:
             np.stack([p.board for p in seen]), column("piece"), column("rotation"), column("column"), column("game")
         )
         ids = [f"game {p.game}, turn {p.turn}" for p in seen]
-        return Tetris(self.rows, self.columns, actions).decisions(path, ids=ids)
+        return Tetris(self.rows, self.columns, actions, features).decisions(path, ids=ids)
 
 
 def read_games(path: str | os.PathLike[str]) -> Games:
@@ -92,6 +101,26 @@ def read_games(path: str | os.PathLike[str]) -> Games:
     if not placements:
         raise ValueError(f"{os.fspath(path)} holds no placements; every line must be a JSON record of one")
     return Games(tuple(placements), *placements[0].board.shape)
+
+
+def write_games(path: str | os.PathLike[str], games: Iterable[Iterable[Step]], seconds: Any = None) -> None:
+    """Write games as JSON lines that `read_games` reads and replays; whole or not at all.
+
+    seconds: how long each placement took, in the order of the placements, if that was measured.
+    """
+    times = None if seconds is None else iter(seconds)
+    lines = []
+    for game, steps in enumerate(games, 1):
+        for turn, step in enumerate(steps):
+            record = {
+                "game": game, "turn": turn, "board": ["".join(map(str, row)) for row in step.board.tolist()],
+                "piece": PIECES[step.piece], "rotation": step.rotation % len(rotations(PIECES[step.piece])),
+                "column": step.column, "row": step.landing.row, "straight_drop": True, "cleared": step.landing.cleared,
+            }  # fmt: skip
+            if times is not None:
+                record["seconds"] = float(next(times))
+            lines.append(json.dumps(record) + "\n")
+    write_whole(path, "".join(lines).encode())
 
 
 def _record(line: bytes) -> dict[str, Any]:

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from understudy._arrays import Ints
-from understudy.kernels.tetris import Cells
+from understudy._arrays import Cells, Ints
 
 SPAWN = {
     "I": ["XXXX"],

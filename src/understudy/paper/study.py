@@ -1,0 +1,135 @@
+"""What one study leaves behind: figures, a JSON of every number, and a page with the paper's statement beside our answer."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from understudy._arrays import Floats
+from understudy._files import whole_file, write_whole
+from understudy.decisions import Decisions
+from understudy.engines.fit import NotConvergedWarning, fit
+from understudy.posterior import Posterior
+from understudy.priors import Prior
+from understudy.report import document, picture
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Tell = Callable[[str], None]
+"""Is told what is being done, now and then."""
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """One claim: what the paper says, our figure or table, and what we see."""
+
+    title: str
+    paper: str
+    ours: str
+    figure: Figure | None = None
+    words: str = ""  # what the figure shows, for those who cannot see it
+    table: tuple[Sequence[str], Sequence[Sequence[str]]] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """One study: its name, what it is about, every number of it, and its claims one by one."""
+
+    name: str
+    title: str
+    about: str
+    numbers: Mapping[str, Any]
+    sections: Sequence[Section] = field(default_factory=list)
+
+
+def write_study(study: Study, folder: Path) -> list[Path]:
+    """Write numbers.json, index.html, and every figure as PNG and PDF; returns the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = [folder / "numbers.json", folder / "index.html"]
+    write_whole(made[0], (json.dumps(plain(study.numbers), indent=1, allow_nan=False) + "\n").encode())
+    for number, section in enumerate(study.sections, 1):
+        if section.figure is not None:
+            for kind, nothing in (("png", {"Software": None}), ("pdf", {"CreationDate": None, "Producer": None})):
+                made.append(folder / f"figure-{number}.{kind}")
+                with whole_file(made[-1]) as stream:
+                    section.figure.savefig(stream, format=kind, metadata=nothing)
+    write_whole(made[1], _page(study).encode())
+    return made
+
+
+def write_index(studies: Sequence[Study], left_out: Mapping[str, str], path: Path) -> None:
+    """One page that leads to the pages of all studies, and says what was left out and why."""
+    entries = "".join(
+        f'<section><h2><a href="{s.name}/index.html">{escape(s.title)}</a></h2><p>{escape(s.about)}</p><ul>'
+        + "".join(f"<li>{escape(section.title)}: {escape(section.ours)}</li>" for section in s.sections)
+        + "</ul></section>"
+        for s in studies
+    )
+    gone = "".join(f'<p class="quiet">{escape(name)}: {escape(why)}</p>' for name, why in left_out.items())
+    write_whole(path, document("The paper, reproduced", f"<h1>The paper, reproduced</h1>{gone}{entries}").encode())
+
+
+def _page(study: Study) -> str:
+    parts = [f'<h1>{escape(study.title)}</h1><p class="quiet">{escape(study.about)}</p>']
+    for section in study.sections:
+        shown = "" if section.figure is None else picture(section.figure, section.words)
+        if section.table is not None:
+            shown += _table(*section.table)
+        parts.append(
+            f"<section><h2>{escape(section.title)}</h2>"
+            f'<p class="quiet"><strong>The paper:</strong> {escape(section.paper)}</p>{shown}'
+            f"<p><strong>Here:</strong> {escape(section.ours)}</p></section>"
+        )
+    return document(study.title, "".join(parts))
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    top = "".join(f"<th>{escape(h)}</th>" for h in head)
+    body = "".join(
+        f"<tr><th>{escape(first)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in rest)}</tr>"
+        for first, *rest in rows
+    )
+    return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def plain(value: Any) -> Any:
+    """Numbers, texts, lists and mappings only; what is not a finite number is null."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    return value
+
+
+def learn(decisions: Decisions, prior: Prior, engine: str = "auto", **more: Any) -> Posterior:
+    """A fit whose convergence is part of the story, and told by the caller."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        return fit(decisions, prior, engine, progress=False, **more)
+
+
+def autocorrelation(draws: Floats, lags: Any) -> Floats:
+    """The correlation of (chains, n) draws with themselves so many draws later, averaged over chains."""
+    off = draws - draws.mean()
+    scale = (off**2).mean()
+    if scale == 0.0:
+        return np.ones(len(lags))
+    return np.array([(off[:, : off.shape[1] - lag] * off[:, lag:]).mean() / scale for lag in lags])
+
+
+def spread_of(values: Any, digits: int = 3) -> str:
+    """Median and range in words."""
+    given = np.asarray(values, dtype=np.float64)
+    return f"{np.median(given):.{digits}g} [{given.min():.{digits}g} - {given.max():.{digits}g}]"

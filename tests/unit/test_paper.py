@@ -1,0 +1,96 @@
+"""The pieces that the reproduction of the paper is made of; whole studies are run by the command line's tests and by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from understudy.decisions import Decisions
+from understudy.paper import human, pressure, tetris, toy
+from understudy.paper.study import Section, Study, autocorrelation, plain, write_index, write_study
+from understudy.worlds.tetris import Tetris, read_games
+
+HUMAN = Path(__file__).resolve().parents[3] / "shared" / "data" / "human_tetris.jsonl"
+
+
+def quiet(what: str) -> None:
+    pass
+
+
+def test_autocorrelation_is_that_of_a_known_chain() -> None:
+    rng = np.random.default_rng(1)
+    x = np.zeros((2, 60_000))
+    for t in range(1, x.shape[1]):
+        x[:, t] = 0.9 * x[:, t - 1] + rng.standard_normal(2)
+    np.testing.assert_allclose(autocorrelation(x, [1, 5, 20]), [0.9, 0.9**5, 0.9**20], atol=0.05)
+
+
+def test_consistency_is_signal_over_noise_and_direction_does_not_know_it() -> None:
+    d = Decisions([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 3.0]], [0, 2, 4], [1, 1])
+    units = pressure.metric(d)
+    np.testing.assert_allclose(units, [[0.5, 0.0], [0.0, 0.5]])
+    size, direction = pressure.size_and_direction(np.array([[1.0, -2.0], [10.0, -20.0]]), units)
+    assert size[1] == pytest.approx(10.0 * size[0])
+    np.testing.assert_allclose(direction[0], direction[1])
+    assert np.square(direction[0]).sum() == pytest.approx(1.0)
+
+
+def test_a_missed_deadline_drops_the_block_and_records_no_decision() -> None:
+    made = [pressure._watched(1, tau, 1.0, 300) for tau in pressure.TAUS]
+    counts = [len(c.decisions) for c in made]
+    assert counts == sorted(counts, reverse=True)
+    assert all(len(c.decisions) + c.missed == 300 for c in made)
+    assert made[-1].share > 0.8
+
+
+def test_placements_are_scored_by_where_the_piece_ends_up() -> None:
+    world = Tetris(actions="literal")
+    path = world.simulate(np.random.default_rng(2), tetris.VALUES["efficient"], 150)
+    d = world.decisions(path)
+    assert tetris._wrong_place(world, path, d[100:].chosen) == 0.0
+    turned = [(r + 2) % 4 for r in path.rotations[100:]]
+    same = 0
+    for t, rotation in enumerate(turned, 100):
+        where = world.placements(path.boards[t], int(path.pieces[t])).tolist()
+        same += [rotation, int(path.columns[t])] in where and path.pieces[t] in (0, 1, 3, 4)
+    assert same > 10
+
+
+def test_values_drawn_far_out_leave_a_flat_prior_without_a_posterior() -> None:
+    open_at = {kappa: sum(toy._is_open(toy.world(s, 50, kappa)) for s in range(10)) for kappa in (2500.0, 9.0)}
+    assert open_at[2500.0] > open_at[9.0]
+
+
+def test_a_study_is_written_whole(tmp_path: Path) -> None:
+    study = Study(
+        "one", "One study", "about it", {"a": np.array([1.0, np.nan])}, [Section("Claim", "it says <so>", "we see")]
+    )
+    write_study(study, tmp_path / "one")
+    assert json.loads((tmp_path / "one" / "numbers.json").read_text()) == {"a": [1.0, None]}
+    page = (tmp_path / "one" / "index.html").read_text()
+    assert "it says &lt;so&gt;" in page
+    write_index([study], {"human": "left out"}, tmp_path / "index.html")
+    assert 'href="one/index.html"' in (tmp_path / "index.html").read_text()
+    assert plain({"x": (np.int64(3), float("inf"))}) == {"x": [3, None]}
+
+
+def test_a_person_is_predicted_as_a_prototype_did_and_better_with_richer_features() -> None:
+    if not HUMAN.exists():
+        pytest.skip(
+            "the person's games are not here: shared/data/human_tetris.jsonl is looked for beside the repository"
+        )
+    numbers = human.run(read_games(HUMAN), 1, True, quiet).numbers
+    np.testing.assert_allclose(numbers["errors"]["paper"], human.PROTOTYPE, atol=0.06)
+    assert numbers["chosen"] != "paper"
+    assert numbers["log_scores"][numbers["chosen"]][-1] > numbers["log_scores"]["paper"][-1] + 0.3
+
+
+def test_too_few_games_get_a_sentence(tmp_path: Path) -> None:
+    from understudy.worlds.tetris import by_one, write_games
+
+    write_games(tmp_path / "g.jsonl", [list(Tetris().play(np.random.default_rng(1), by_one([-3.0, -15.0, -1.0]), 20))])
+    with pytest.raises(ValueError, match="the games hold 20 straight drops; Experiment 2 needs 500"):
+        human.run(read_games(tmp_path / "g.jsonl"), 1, True, quiet)
