@@ -85,7 +85,7 @@ def boards(title: str, rows: Mapping[str, Sequence[Any]], columns: Sequence[str]
 
     colours = ListedColormap(["#f4f4f1", "#5b6069", CHAINS[5]])
     with style():
-        figure = new_figure(7.2, 0.8 + 3.9 * len(rows))
+        figure = new_figure(max(6.0, 2.4 * len(columns)), 0.8 + 3.9 * len(rows))
         grid = figure.subplots(len(rows), len(columns), squeeze=False)
         for r, (kind, pictures) in enumerate(rows.items()):
             for c, player in enumerate(columns):
@@ -95,7 +95,7 @@ def boards(title: str, rows: Mapping[str, Sequence[Any]], columns: Sequence[str]
                 at.set_yticks(np.arange(-0.5, board.shape[0]), labels=[])
                 at.grid(color="white", lw=0.6)
                 at.tick_params(length=0)
-                at.set_title(f"{player}, {kind}")
+                at.set_title(f"{player}, {kind}" if kind else player)
         finish(figure, title, note)
     return figure
 
@@ -143,6 +143,9 @@ def by_condition(
             if truths.get(name) is not None:
                 for y, truth in zip(places, np.broadcast_to(truths[name], len(places)), strict=True):
                     at.plot(truth, y, "|", color=CHAINS[5], ms=13, mew=2, label="truth")
+            ends = np.quantile(np.concatenate([np.asarray(each) for each in draws]), [0.01, 0.99])
+            if ends[0] > 0.0 and ends[1] > 30.0 * ends[0]:
+                at.set_xscale("log")
             at.set_yticks(places, labels=conditions)
             at.tick_params(axis="y", length=0)
             at.grid(axis="x", color=GREY, alpha=0.25, lw=0.6)

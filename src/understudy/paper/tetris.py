@@ -19,7 +19,7 @@ from understudy.worlds.tetris.view import with_piece
 VALUES = {"efficient": (-3.0, -15.0, -1.0), "zig-zag": (0.0, 5.0, 0.0), "towers": (-20.0, 0.0, 1.0)}
 COUNTS = (10, 20, 50, 100)
 SEEN, UNSEEN = 100, 400
-KAPPA = 2500.0
+KAPPA, CLOSER = 2500.0, 100.0
 PAPER = {"utilities": "metropolis", "a": 3.0, "b": 1e5}
 LAGS = np.unique(np.geomspace(1, 5000, 40).astype(int))
 # mean [range] over seeds of an independent prototype, with its floor
@@ -59,7 +59,7 @@ def run(seed: int, quick: bool, tell: Tell) -> Study:
         "terminations": {name: [int(path.games.max()) for path in each] for name, each in paths.items()},
     }  # fmt: skip
     sections = [
-        _recovered(posts), _predicted(errors, floors, numbers, seeds), _literal(seed, seeds, numbers, tell),
+        _recovered(posts, seed, numbers, tell), _predicted(errors, floors, numbers, seeds), _literal(seed, seeds, numbers, tell),
         _mixing(world, paths, posts, seed, length, numbers, tell), _acceptance(paths, seed, length, numbers, tell),
         _played(world, paths, posts, seed), _survived(world, posts, seed, games, numbers, tell),
         _ended(seed, numbers, seeds, quick, tell),
@@ -79,18 +79,28 @@ def _some(values: Floats, count: int = 1000) -> Floats:
     return values[:: max(1, len(values) // count)]
 
 
-def _recovered(posts: dict[str, dict[int, list[Posterior]]]) -> Section:
+def _inside(name: str, post: Posterior) -> int:
+    """How many of the true values lie inside their 90 % intervals."""
+    summary, truth = post.summary(), np.array(VALUES[name])
+    return int(((summary.low <= truth) & (truth <= summary.high)).sum())
+
+
+def _recovered(posts: dict[str, dict[int, list[Posterior]]], seed: int, numbers: dict[str, Any], tell: Tell) -> Section:
     at_fifty = {name: each[50][0] for name, each in posts.items()}
-    inside = sum(
-        int(((post.summary().low <= VALUES[name]) & (VALUES[name] <= post.summary().high)).sum())
+    inside = {name: sum(_inside(name, post) for post in each[50]) for name, each in posts.items()}
+    tell("tetris: the same with a smaller prior")
+    closer = {
+        name: sum(_inside(name, learn(post.decisions, Gaussian(CLOSER), seed=seed)) for post in each[50])
         for name, each in posts.items()
-        for post in each[50]
-    )
-    total = sum(3 * len(each[50]) for each in posts.values())
+    }
+    each = 3 * len(posts["efficient"][50])
+    numbers["inside_90"] = {"of_each": each, "kappa 2500": inside, f"kappa {CLOSER:g}": closer}
     return Section(
         "The values are recovered",
         "the posterior marginals from 50 decisions have significant mass in the neighbourhood of the true values, in all cases.",
-        f"{inside} of {total} true values lie inside their 90 % intervals (about {0.9 * total:.0f} should).",
+        f"{', '.join(f'{count} of {each} for {words(name)}' for name, count in inside.items())} true values lie inside their 90 % intervals (about {0.9 * each:.0f} of {each} would, were they drawn "
+        f"from the prior). With kappa = {CLOSER:g} it is {', '.join(str(count) for count in closer.values())}: 50 choices of a consistent player bound its values mostly from below, and a prior with an sd of 50 expects larger ones "
+        "than these.",
         densities(
             "Posteriors from 50 decisions", [words(name) for name in at_fifty], ["height", "holes", "bumps"],
             [post.values for post in at_fifty.values()], [VALUES[name] for name in at_fifty],
