@@ -129,7 +129,12 @@ def autocorrelation(draws: Floats, lags: Any) -> Floats:
     return np.array([(off[:, : off.shape[1] - lag] * off[:, lag:]).mean() / scale for lag in lags])
 
 
-def spread_of(values: Any, digits: int = 3) -> str:
+def spread_of(values: Any) -> str:
     """Median and range in words."""
     given = np.asarray(values, dtype=np.float64)
-    return f"{np.median(given):.{digits}g} [{given.min():.{digits}g} - {given.max():.{digits}g}]"
+    middle, low, high = (_short(v) for v in (np.median(given), given.min(), given.max()))
+    return f"{middle} [{low} - {high}]"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100.0 else f"{value:.3g}"

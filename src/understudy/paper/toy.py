@@ -38,13 +38,13 @@ def world(seed: int, count: int, kappa: float) -> Decisions:
 
 def run(seed: int, quick: bool, tell: Tell) -> Study:
     """All three studies."""
-    worlds, length = (4, 4000) if quick else (30, 40_000)
+    worlds, length, flat_worlds, flat_length = (4, 4000, 4, 4000) if quick else (10, 40_000, 30, 10_000)
     moves, moves_section = _moves(seed, worlds, length, tell)
     proper, proper_section = _proper(seed, worlds, length, tell)
-    flat, flat_sections = _flat(seed, worlds, length, tell)
+    flat, flat_sections = _flat(seed, flat_worlds, flat_length, tell)
     return Study(
         "toy", "The toy: 7 states, 3 actions",
-        f"Section 5.1, over {worlds} random worlds of our own with {length:,} iterations a chain, two chains each.",
+        f"Section 5.1, over {worlds} random worlds of our own with two chains of {length:,} iterations; with flat priors {flat_worlds} worlds and {flat_length:,}.",
         {"worlds": worlds, "iterations": length, "moves": moves, "working_prior": proper, "flat": flat},
         [moves_section, proper_section, *flat_sections],
     )  # fmt: skip
