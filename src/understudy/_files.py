@@ -1,13 +1,15 @@
-"""Writing files that are there whole or not at all."""
+"""Writing files that are there whole or not at all, and values as JSON knows them."""
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import numpy as np
 
 
 def refuse_unwritable(path: Path) -> None:
@@ -42,3 +44,16 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     """Write `content` to a file: all of it, or nothing."""
     with whole_file(path) as stream:
         stream.write(content)
+
+
+def plain(value: Any) -> Any:
+    """Numbers, texts, lists and mappings only, as JSON knows them; what is not a finite number is None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value

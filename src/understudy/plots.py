@@ -115,7 +115,7 @@ def autocorrelations(post: Posterior) -> Figure:
 
     shown, left_out = _worth_showing(post)
     chains, draws, _ = post.draws.shape
-    memory = {k: _autocorrelation(post.draws[:, :, k]) for k in shown}
+    memory = {k: autocorrelation(post.draws[:, :, k]) for k in shown}
     # as many steps as the slowest shown coefficient needs to forget, but not so many that only noise is left
     faded = [int(np.argmax(np.append(each.mean(axis=0) < 0.05, True))) for each in memory.values()]
     steps = int(min(max(20, 1.3 * max(faded)), draws // 3))
@@ -318,7 +318,7 @@ def density(draws: Floats, grid: Floats) -> Floats:
     return np.asarray(bumps.mean(axis=1) / (width * np.sqrt(2.0 * np.pi)))
 
 
-def _autocorrelation(draws: Floats) -> Floats:
+def autocorrelation(draws: Floats) -> Floats:
     """(chain, lag) correlation of each chain with itself, some draws later; one at lag zero."""
     count = draws.shape[1]
     off = draws - draws.mean(axis=1, keepdims=True)

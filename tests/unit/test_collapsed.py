@@ -177,4 +177,4 @@ def test_curved_coordinates_make_half_a_normal_about_normal() -> None:
     x = Chart.curved(tally(seen), placed, draws, 50).coordinates(draws)
     assert scipy.stats.skew(draws[:, 5]) < -0.4
     np.testing.assert_allclose(scipy.stats.skew(x), 0.0, atol=0.15)  # four standard errors are 0.15
-    np.testing.assert_allclose(np.cov(x.T), np.eye(6), atol=0.3)
+    np.testing.assert_allclose(np.cov(x.T), np.eye(6), atol=0.3)  # curvature and covariance only nearly agree

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
+
+from understudy._files import plain
 
 BAD_INPUT, OUR_MISTAKE, INTERRUPTED = 2, 1, 130
 
@@ -71,7 +71,7 @@ def say(message: str) -> None:
 
 def answer(facts: Mapping[str, Any]) -> None:
     """One JSON object on stdout; what is not a finite number is null."""
-    print(json.dumps(_plain(facts), allow_nan=False))
+    print(json.dumps(plain(facts), allow_nan=False))
 
 
 def console() -> Console:
@@ -108,15 +108,3 @@ def make_folder(folder: Path) -> None:
 
 def _sentence(text: str) -> str:
     return " ".join(text.split()).rstrip(".")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return str(value) if isinstance(value, Path) else value

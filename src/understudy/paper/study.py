@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from understudy._arrays import Floats
-from understudy._files import whole_file, write_whole
+from understudy._files import plain, whole_file, write_whole
 from understudy.decisions import Decisions
 from understudy.engines.fit import NotConvergedWarning, fit
 from understudy.posterior import Posterior
@@ -100,33 +99,11 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def plain(value: Any) -> Any:
-    """Numbers, texts, lists and mappings only; what is not a finite number is null."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    if isinstance(value, float):
-        return value if np.isfinite(value) else None
-    return value
-
-
 def learn(decisions: Decisions, prior: Prior, engine: str = "auto", **more: Any) -> Posterior:
     """A fit whose convergence is part of the story, and told by the caller."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         return fit(decisions, prior, engine, progress=False, **more)
-
-
-def autocorrelation(draws: Floats, lags: Any) -> Floats:
-    """The correlation of (chains, n) draws with themselves so many draws later, averaged over chains."""
-    off = draws - draws.mean()
-    scale = (off**2).mean()
-    if scale == 0.0:
-        return np.ones(len(lags))
-    return np.array([(off[:, : off.shape[1] - lag] * off[:, lag:]).mean() / scale for lag in lags])
 
 
 def spread_of(values: Any) -> str:

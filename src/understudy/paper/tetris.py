@@ -8,7 +8,8 @@ import numpy as np
 
 from understudy._arrays import Floats
 from understudy.paper.figures import METHODS, boards, densities, error_curves, traces
-from understudy.paper.study import Section, Study, Tell, autocorrelation, learn
+from understudy.paper.study import Section, Study, Tell, learn
+from understudy.plots import autocorrelation
 from understudy.posterior import Posterior
 from understudy.predict import predict
 from understudy.priors import Gaussian
@@ -177,7 +178,7 @@ def _mixing(
     for name, options in (("da", {"utilities": "metropolis"}), ("px-scale", PAPER), ("auto", {})):
         tell(f"tetris: autocorrelation of {METHODS[name]}")
         post = learn(d, Gaussian(KAPPA), name, draws=length, warmup=length // 4, chains=2, seed=seed, options=options)
-        curves[name] = autocorrelation(post.draws[:, :, 0], LAGS[length > LAGS])
+        curves[name] = autocorrelation(post.draws[:, :, 0]).mean(axis=0)[LAGS[length > LAGS]]
         chains[name] = post.draws[0, :, 0]
     numbers["autocorrelation"] = {"lags": LAGS[length > LAGS], **curves}
     return Section(

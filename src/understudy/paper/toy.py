@@ -15,7 +15,8 @@ from understudy.decisions import Decisions
 from understudy.diagnostics import ess_bulk
 from understudy.mdp import random_mdp
 from understudy.paper.figures import METHODS, lines, traces
-from understudy.paper.study import Section, Study, Tell, autocorrelation, learn, spread_of
+from understudy.paper.study import Section, Study, Tell, learn, spread_of
+from understudy.plots import autocorrelation
 from understudy.posterior import Posterior
 from understudy.priors import Flat, Gaussian, coordinates, place
 from understudy.separation import find_opening
@@ -57,7 +58,9 @@ def slowest(post: Posterior) -> float:
 
 def curves(post: Posterior) -> Floats:
     """(2, lags) autocorrelation of the components that the paper shows."""
-    return np.array([autocorrelation(post.draws[:, :, k], LAGS[post.draws.shape[1] > LAGS]) for k in SHOWN])
+    return np.array(
+        [autocorrelation(post.draws[:, :, k]).mean(axis=0)[LAGS[post.draws.shape[1] > LAGS]] for k in SHOWN]
+    )
 
 
 def _moves(seed: int, worlds: int, length: int, tell: Tell) -> tuple[dict[str, Any], Section]:
