@@ -49,6 +49,13 @@ class Chart:
         return Chart.straight(centre, placed.basis @ inverse.T, root.T @ placed.basis.T)
 
     @staticmethod
+    def flat(tally: Tally, placed: Placed, values: Floats, points: int) -> Chart:
+        """The straight coordinates in which the curvature, averaged over about so many draws of v (n, K), is the identity."""
+        some = values[:: max(1, len(values) // points)]
+        mean = sum(slopes_at(tally.unique, placed, v, tally.offers.weight)[1] for v in some) / len(some)
+        return Chart.of(placed, values.mean(axis=0), placed.basis.T @ mean @ placed.basis)
+
+    @staticmethod
     def curved(tally: Tally, placed: Placed, values: Floats, points: int) -> Chart:
         """The coordinates in which each of draws of v (n, K) is about normal, and their mean curvature the identity.
 
