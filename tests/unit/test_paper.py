@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,11 +33,38 @@ def test_consistency_is_signal_over_noise_and_direction_does_not_know_it() -> No
 
 
 def test_a_missed_deadline_drops_the_block_and_records_no_decision() -> None:
-    made = [pressure._watched(1, tau, 1.0, 300) for tau in pressure.TAUS]
+    made = [pressure._watched(1, tau, pressure.PLAYERS["steady"], 300) for tau in pressure.TAUS]
     counts = [len(c.decisions) for c in made]
     assert counts == sorted(counts, reverse=True)
     assert all(len(c.decisions) + c.missed == 300 for c in made)
     assert made[-1].share > 0.8
+
+
+def test_noise_does_not_look_like_other_wishes_and_other_wishes_do() -> None:
+    numbers = pressure.run(None, 1, False, quiet).numbers
+    for name in ("steady", "hasty"):
+        assert min(numbers[name]["chance"][1:]) > pressure.DIFFERENT  # false alarm in 6 comparisons: 6 %; seed fixed
+    assert max(numbers["careless"]["chance"][1:3]) < 1e-6
+    assert numbers["hasty"]["size"][0] > 1.5 * numbers["hasty"]["size"][2]
+    for name, player in pressure.PLAYERS.items():
+        inside = [lo <= true <= hi for (lo, hi), true in zip(*_sizes(numbers[name]), strict=True)]
+        assert sum(inside) >= 3, (name, player.story)
+
+
+def _sizes(found: Any) -> tuple[Any, Any]:
+    return found["size_interval"], found["true_size"]
+
+
+def test_directions_of_one_posterior_differ_by_chance_only() -> None:
+    rng = np.random.default_rng(1)
+
+    def draws(x: float) -> Any:
+        v = np.array([x, 1.0, 0.0]) + 0.1 * rng.standard_normal((2000, 3))
+        return v / np.linalg.norm(v, axis=1)[:, None]
+
+    # means of posteriors that are themselves as unsure as their draws: 0.1 sqrt(2) apart is one standard error
+    assert pressure.chance_of_turning(draws(0.0), draws(0.14)) == pytest.approx(0.61, abs=0.1)
+    assert pressure.chance_of_turning(draws(0.0), draws(1.0)) < 1e-4
 
 
 def test_placements_are_scored_by_where_the_piece_ends_up() -> None:
@@ -84,6 +112,7 @@ def test_a_person_is_predicted_as_a_prototype_did_and_better_with_richer_feature
     numbers = human.run(read_games(HUMAN), 1, True, quiet).numbers
     np.testing.assert_allclose(numbers["errors"]["paper"], human.PROTOTYPE, atol=0.06)  # 2.5 standard errors of 400
     assert numbers["chosen"] != "paper"
+    assert numbers["gain"] > 3.0 * numbers["gain_standard_error"]
     assert numbers["log_scores"][numbers["chosen"]][-1] > numbers["log_scores"]["paper"][-1] + 0.3
 
 

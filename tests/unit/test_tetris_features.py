@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import understudy as us
 from understudy._arrays import Cells
 from understudy.worlds.tetris import PIECES, Move, Tetris, drop, features, world_for
-from understudy.worlds.tetris.features import MOVE, set_with
+from understudy.worlds.tetris.features import MOVE, NAMES, set_with
 from understudy.worlds.tetris.pieces import rotations
 
 
@@ -55,11 +55,19 @@ def of_move(before: Cells, piece: str, rotation: int, column: int) -> list[float
     return [0.5 * (top + bottom), len(gone) * eroded, across, down, by_column(after)[-1], wells]
 
 
+def rich(before: Cells, piece: str, rotation: int, column: int) -> list[float]:
+    """Dellacherie's six, and the six that look at the whole board and at what was removed."""
+    landing = drop(before, piece, rotation, column)
+    heights = np.array(by_column(landing.board)[: before.shape[1]])
+    edges = [heights.max(), np.sum(np.diff(heights) ** 2), heights[0], heights[-1]]
+    return [*of_move(before, piece, rotation, column), *edges, landing.cleared, float(landing.cleared == 4)]
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10_000), st.sampled_from(PIECES), st.sampled_from(["distinct", "literal"]))
 def test_every_placement_has_the_features_that_a_slow_count_finds(seed: int, piece: str, actions: str) -> None:
     board = random_board(seed)
-    worlds = {name: Tetris(9, 6, actions, features=name) for name in ("paper", "bertsekas", "dellacherie")}
+    worlds = {name: Tetris(9, 6, actions, features=name) for name in NAMES}
     where, paper = worlds["paper"].offer(board, piece)
     for i, (rotation, column) in enumerate(where.tolist()):
         after = drop(board, piece, rotation, column).board
@@ -68,6 +76,7 @@ def test_every_placement_has_the_features_that_a_slow_count_finds(seed: int, pie
         np.testing.assert_array_equal(
             worlds["dellacherie"].offer(board, piece)[1][i], of_move(board, piece, rotation, column)
         )
+        np.testing.assert_array_equal(worlds["rich"].offer(board, piece)[1][i], rich(board, piece, rotation, column))
 
 
 def test_a_move_that_removes_rows_by_hand() -> None:
@@ -79,6 +88,16 @@ def test_a_move_that_removes_rows_by_hand() -> None:
     assert dict(zip(MOVE, found, strict=True)) == {
         "landing height": 2.5, "eroded": 1.0, "row transitions": 3 * 2 + 2 * 4 + 2, "column transitions": 4,
         "holes": 0.0, "wells": (1 + 2) + 1,
+    }  # fmt: skip
+
+
+def test_four_rows_at_once_are_told_from_four_one_by_one() -> None:
+    world = Tetris(8, 4, features="rich")
+    where, rows = world.offer(["0000"] * 4 + ["1110"] * 4, "I")
+    found = dict(zip(map(tuple, where.tolist()), rows.tolist(), strict=True))[(1, 3)]
+    assert dict(zip(world.feature_names, found, strict=True)) == {
+        "landing height": 2.5, "eroded": 16.0, "row transitions": 16, "column transitions": 4, "holes": 0.0, "wells": 0.0,
+        "height": 0.0, "bumps": 0.0, "left edge": 0.0, "right edge": 0.0, "lines": 4.0, "four lines": 1.0,
     }  # fmt: skip
 
 
@@ -104,7 +123,7 @@ def test_a_function_of_ones_own_is_a_feature_set_like_any_other() -> None:
 
 
 def test_the_world_a_posterior_can_play_in_is_known_by_its_names() -> None:
-    for name in ("paper", "bertsekas", "dellacherie"):
+    for name in NAMES:
         assert world_for(Tetris(features=name).feature_names).features == name
     with pytest.raises(ValueError, match="V\\(0\\), V\\(1\\): these are not the features of a named set"):
         set_with(["V(0)", "V(1)"], 10)
@@ -113,7 +132,10 @@ def test_the_world_a_posterior_can_play_in_is_known_by_its_names() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"features": "all"}, "features is 'all'; it must be one of paper, bertsekas, dellacherie, or a function"),
+        (
+            {"features": "all"},
+            "features is 'all'; it must be one of paper, bertsekas, dellacherie, rich, or a function",
+        ),
         ({"names": ["a"]}, "the features 'paper' have names of their own; leave names out"),
     ],
 )

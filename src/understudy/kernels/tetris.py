@@ -9,7 +9,15 @@ import numpy as np
 
 from understudy._arrays import Cells, Floats, Ints
 from understudy.kernels._jit import jit
-from understudy.kernels.tetris_features import BERTSEKAS, PAPER, measure, measure_columns, measure_move
+from understudy.kernels.tetris_features import (
+    BERTSEKAS,
+    PAPER,
+    RICH,
+    measure,
+    measure_columns,
+    measure_more,
+    measure_move,
+)
 
 
 @jit
@@ -118,6 +126,8 @@ def offer(
                 measure_columns(new_first, new_filled, rows, features[count])
             else:
                 measure_move(after, row, tall, cleared, eroded, features[count])
+                if kind == RICH:
+                    measure_more(new_first, rows, cleared, features[count, 6:])
             where[count, 0], where[count, 1], where[count, 2] = r, column, row
             count += 1
     return count

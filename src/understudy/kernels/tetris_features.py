@@ -1,4 +1,4 @@
-"""What a board of Tetris looks like after a placement, in numbers: the paper's three, and two richer sets.
+"""What a board of Tetris looks like after a placement, in numbers: the paper's three, and three richer sets.
 
 `first` (columns,) is the skyline, the row of each column's topmost occupied square; `filled` (columns,) counts occupied squares.
 """
@@ -6,7 +6,7 @@
 from understudy._arrays import Cells, Floats, Ints
 from understudy.kernels._jit import jit
 
-PAPER, BERTSEKAS, DELLACHERIE = 0, 1, 2
+PAPER, BERTSEKAS, DELLACHERIE, RICH = 0, 1, 2, 3
 
 
 @jit
@@ -64,3 +64,15 @@ def measure_move(after: Cells, row: int, tall: int, cleared: int, eroded: int, o
         down += before == 0
     out[0], out[1], out[2] = rows - row - 0.5 * (tall - 1), cleared * eroded, across
     out[3], out[4], out[5] = down, holes, wells
+
+
+@jit
+def measure_more(first: Ints, rows: int, cleared: int, out: Floats) -> None:
+    """Height, bumps, the heights of both edges, rows removed, and whether they were four at once."""
+    height, bumps = 0, 0
+    for j in range(first.size):
+        height = max(height, rows - first[j])
+        if j > 0:
+            bumps += (first[j] - first[j - 1]) ** 2
+    out[0], out[1], out[2], out[3] = height, bumps, rows - first[0], rows - first[-1]
+    out[4], out[5] = cleared, cleared == 4

@@ -3,14 +3,20 @@
 The value has a size and a direction. Measured in the units of what is offered, |v| = sqrt(v' S v) with S the mean covariance
 of the features within a decision: it is signal over noise, how consistently the player follows its wishes. The
 direction v / |v| is what is wanted. Pressure that only adds noise shrinks the first and leaves the second alone.
+
+The prior has no opinion on direction, v ~ N(0, SIZE^2 S^-1), and holds consistency to about SIZE: a wide one that takes no account of what
+is offered turns the direction of a player who is seen too seldom. Two directions differ if their means lie further apart than
+chance would have it, measured in the posterior covariance of both on the plane that touches the sphere between them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2
 
 from understudy._arrays import Floats
 from understudy.decisions import Decisions
@@ -25,16 +31,37 @@ from understudy.worlds.tetris.pieces import PIECES, outlines
 TAUS = (10.0, 5.0, 3.0, 1.0)
 PAPER_MADE = (100, 72, 55, 17)
 BLOCKS = 100
-KAPPA = 2500.0
+SIZE = 5.0
 WISHES = np.array([-0.6, -3.0, -0.2])
+CARELESS = np.array([-0.6, -0.6, -0.2])  # what is wanted by one who no longer minds holes when time is short
+SHORT = 5.0  # seconds or less
+DIFFERENT = 0.01  # how often a difference in direction may be seen where there is none
 THINKING, SPREAD = 3.3, 0.9  # seconds to a decision: lognormal with this median and this log sd
 THIN = 20  # decisions below which the prior sets the size
-HASTE = {
-    10.0: 1.0,
-    5.0: 1.3,
-    3.0: 1.8,
-    1.0: 3.0,
-}  # the noise's sd by time allowed, for a player whom haste makes noisier
+NOISIER = {10.0: 1.0, 5.0: 1.3, 3.0: 1.8, 1.0: 3.0}  # the noise's sd by time allowed, for a player whom haste makes so
+
+
+@dataclass(frozen=True)
+class Player:
+    """One who is simulated: its story, and what it wants with how much noise, by time allowed."""
+
+    title: str
+    story: str
+    noise: Callable[[float], float]
+    wishes: Callable[[float], Floats]
+
+
+PLAYERS = {
+    "steady": Player("Less time, fewer decisions", "always the same noise", lambda tau: 1.0, lambda tau: WISHES),
+    "hasty": Player(
+        "Haste that only adds noise", f"noise of sd {', '.join(f'{s:g}' for s in NOISIER.values())}",
+        lambda tau: NOISIER[tau], lambda tau: WISHES,
+    ),
+    "careless": Player(
+        "Haste that changes what is wanted", f"the same noise, who minds holes a fifth as much with {SHORT:g} seconds or fewer",
+        lambda tau: 1.0, lambda tau: CARELESS if tau <= SHORT else WISHES,
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +79,14 @@ class Condition:
 
 
 def run(games: Games | None, seed: int, quick: bool, tell: Tell) -> Study:
-    """A simulated player under deadlines, steady and hasty; and a person's quick decisions, where games are given."""
+    """Simulated players under deadlines; and a person's quick decisions, where games are given."""
     repeats = 1 if quick else 5
     numbers: dict[str, Any] = {"taus": TAUS}
     sections = []
-    for name, haste in (("steady", dict.fromkeys(TAUS, 1.0)), ("hasty", HASTE)):
+    for name, player in PLAYERS.items():
         tell(f"pressure: a {name} player")
-        conditions = [_watched(seed, tau, haste[tau], BLOCKS * repeats) for tau in TAUS]
-        numbers[name], section = _told(name, conditions, haste, seed, repeats)
+        conditions = [_watched(seed, tau, player, BLOCKS * repeats) for tau in TAUS]
+        numbers[name], section = _told(player, conditions, seed, repeats)
         sections.append(section)
     if games is not None:
         tell("pressure: a person's quick decisions")
@@ -73,8 +100,8 @@ def run(games: Games | None, seed: int, quick: bool, tell: Tell) -> Study:
     )  # fmt: skip
 
 
-def _watched(seed: int, tau: float, noise: float, blocks: int) -> Condition:
-    """A player with WISHES under one deadline; the blocks are the same under every one."""
+def _watched(seed: int, tau: float, player: Player, blocks: int) -> Condition:
+    """A player under one deadline; the blocks are the same under every one."""
     world, rng = Tetris(), np.random.default_rng([seed, round(10 * tau)])
     pieces = np.random.default_rng([seed, 7]).integers(len(PIECES), size=blocks)
     board, seen, missed = world.empty(), [], 0
@@ -90,7 +117,7 @@ def _watched(seed: int, tau: float, noise: float, blocks: int) -> Condition:
                 board = world.empty()
             board = drop(board, game_piece, 0, column).board
             continue
-        pick = int(np.argmax(rows @ WISHES + noise * rng.standard_normal(len(rows))))
+        pick = int(np.argmax(rows @ player.wishes(tau) + player.noise(tau) * rng.standard_normal(len(rows))))
         rotation, column = where[pick].tolist()
         seen.append((board, game_piece, rotation, column))
         board = drop(board, game_piece, rotation, column).board
@@ -114,13 +141,12 @@ def size_and_direction(values: Floats, units: Floats) -> tuple[Floats, Floats]:
     return size, values * np.sqrt(np.diag(units)) / size[:, None]
 
 
-def _told(
-    name: str, conditions: list[Condition], haste: dict[float, float], seed: int, repeats: int
-) -> tuple[dict[str, Any], Section]:
+def _told(player: Player, conditions: list[Condition], seed: int, repeats: int) -> tuple[dict[str, Any], Section]:
     units = metric(conditions[0].decisions)
-    posts = [learn(c.decisions, Gaussian(KAPPA), seed=seed) for c in conditions]
+    posts = _posts(conditions, units, seed)
     found = _found(conditions, posts, units)
-    true_size, true_direction = size_and_direction(np.array([WISHES / haste[c.tau] for c in conditions]), units)
+    wanted = np.array([player.wishes(c.tau) / player.noise(c.tau) for c in conditions])
+    true_size, true_direction = size_and_direction(wanted, units)
     found["true_size"], found["true_direction"] = true_size, true_direction
     covered = sum(
         bool(low <= true <= high) for (low, high), true in zip(found["size_interval"], true_size, strict=True)
@@ -129,21 +155,21 @@ def _told(
         "as the time allowed grows, more decisions are made and the posterior marginals concentrate; modes differ between tau = 10 and 5. "
         f"Of 100 blocks {', '.join(map(str, PAPER_MADE))} decisions were made in 10, 5, 3 and 1 seconds."
     )
-    what = (
-        "always the same noise"
-        if name == "steady"
-        else f"noise of sd {', '.join(f'{haste[c.tau]:g}' for c in conditions)}"
-    )
     ours = (
-        f"a player with {what}: of {BLOCKS * repeats} blocks {', '.join(map(str, found['made']))} decisions are made in time "
+        f"a player with {player.story}: of {BLOCKS * repeats} blocks {', '.join(map(str, found['made']))} decisions are made in time "
         f"(missed: {', '.join(f'{c.share:.0%}' for c in conditions)}). Consistency, signal over noise, is truly {', '.join(f'{s:.1f}' for s in true_size)}; "
         f"it is found to be {_sizes(found)}, and the truth lies inside {covered} of {len(conditions)} 90 % intervals. {_turning(found)}"
     )
-    title = "Less time, fewer decisions" if name == "steady" else "Haste that only adds noise"
     return found, Section(
-        title, paper, ours, _drawn(title, conditions, posts, units, true_size, true_direction),
+        player.title, paper, ours, _drawn(player.title, conditions, posts, units, true_size, true_direction),
         "Consistency and direction of the value by time allowed.",
     )  # fmt: skip
+
+
+def _posts(conditions: list[Condition], units: Floats, seed: int) -> list[Posterior]:
+    """What each condition alone says, under a prior without an opinion on direction."""
+    prior = Gaussian(SIZE**2 * np.linalg.inv(units))
+    return [learn(c.decisions, prior, seed=seed) for c in conditions]
 
 
 def _sizes(found: dict[str, Any]) -> str:
@@ -156,26 +182,25 @@ def _sizes(found: dict[str, Any]) -> str:
 
 
 def _turning(found: dict[str, Any]) -> str:
-    """Whether what is wanted differs between conditions, by more than is unsure anyway."""
-    parts = [
-        f"{angle:.0f} (unsure by {unsure:.0f})"
-        for angle, unsure in zip(found["angle"][1:], found["unsure"][1:], strict=True)
-    ]
-    changed = sum(a > 2.0 * u for a, u in zip(found["angle"][1:], found["unsure"][1:], strict=True))
+    """Whether what is wanted differs from the first condition by more than chance would have it."""
+    turned = zip(found["angle"][1:], found["unsure"][1:], strict=True)
+    parts = ", ".join(f"{angle:.0f} (unsure by {unsure:.0f})" for angle, unsure in turned)
+    different = [made for made, p in zip(found["made"][1:], found["chance"][1:], strict=True) if p < DIFFERENT]
     verdict = (
-        "nowhere more than twice what is unsure: no sign of other wishes"
-        if not changed
-        else f"more than twice what is unsure in {changed}"
+        f"which chance alone would do: no sign of other wishes (smallest probability {min(found['chance'][1:]):.2g})"
+        if not different
+        else f"more than chance alone would do in {len(different)} of {len(found['chance']) - 1}: other wishes, not only noise"
     )
-    return f"The direction turns by {', '.join(parts)} degrees from that of the first condition, {verdict}."
+    return f"The direction turns by {parts} degrees from that of the first condition, {verdict}."
 
 
 def _found(conditions: list[Condition], posts: list[Posterior], units: Floats) -> dict[str, Any]:
-    """Size and direction by condition; the angle between its mean direction and the first's, and how unsure both are."""
+    """Size and direction by condition; the angle between its mean direction and the first's, how unsure both are, and
+    how likely chance alone would turn it as far."""
     parts = [size_and_direction(post.values, units) for post in posts]
     root = np.linalg.cholesky(units)
     unit = [(post.values @ root) / size[:, None] for post, (size, _) in zip(posts, parts, strict=True)]
-    middle = [u.mean(axis=0) / np.linalg.norm(u.mean(axis=0)) for u in unit]
+    middle = [_scaled(u.mean(axis=0)) for u in unit]
     spread = [np.sqrt(np.mean(_degrees(u @ m) ** 2)) for u, m in zip(unit, middle, strict=True)]
     return {
         "made": [len(c.decisions) for c in conditions],
@@ -185,7 +210,22 @@ def _found(conditions: list[Condition], posts: list[Posterior], units: Floats) -
         "direction": [np.median(direction, axis=0).tolist() for _, direction in parts],
         "angle": [float(_degrees(m @ middle[0])) for m in middle],
         "unsure": [float(np.hypot(s, spread[0])) for s in spread],
+        "chance": [1.0, *(chance_of_turning(unit[0], u) for u in unit[1:])],
     }
+
+
+def chance_of_turning(one: Floats, other: Floats) -> float:
+    """How likely two posteriors of a direction, draws of unit length (n, K), would be as far apart if there were one direction."""
+    between = _scaled(one.mean(axis=0) + other.mean(axis=0))
+    plane = np.linalg.svd(between[None])[2][1:].T
+    a, b = one @ plane, other @ plane
+    apart = b.mean(axis=0) - a.mean(axis=0)
+    both = np.atleast_2d(np.cov(a.T) + np.cov(b.T))
+    return float(chi2.sf(apart @ np.linalg.solve(both, apart), df=len(apart)))
+
+
+def _scaled(direction: Floats) -> Floats:
+    return np.asarray(direction / np.linalg.norm(direction))
 
 
 def _degrees(cosine: Any) -> Any:
@@ -219,7 +259,7 @@ def _person(games: Games, seed: int) -> tuple[dict[str, Any], Section]:
         if len(quick):
             conditions.append(Condition(tau, quick.decisions(), len(straight) - len(quick)))
     units = metric(conditions[0].decisions)
-    posts = [learn(c.decisions, Gaussian(KAPPA), seed=seed) for c in conditions]
+    posts = _posts(conditions, units, seed)
     found = _found(conditions, posts, units) | {"taus": [c.tau for c in conditions]}
     title = "A person's quick decisions"
     return found, Section(

@@ -7,6 +7,8 @@ paper        height, holes and bumps (section 5.2)
 bertsekas    every column's height, every absolute difference between neighbours, the largest height, and holes: 21 on ten
              columns (Bertsekas and Tsitsiklis 1996; their constant tells no two placements apart)
 dellacherie  landing height, eroded squares, row and column transitions, holes, wells (Dellacherie's; Fahey 2003)
+rich         Dellacherie's, height and bumps, the heights of the left and right edge, rows removed, and whether they were
+             four at once: what a player who saves up for four keeps an eye on
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ import numpy as np
 
 from understudy._arrays import Cells, Floats, Ints
 from understudy.kernels.tetris import count_filled, skyline
-from understudy.kernels.tetris_features import BERTSEKAS, DELLACHERIE, PAPER, measure
+from understudy.kernels.tetris_features import BERTSEKAS, DELLACHERIE, PAPER, RICH, measure
 from understudy.worlds.tetris.board import as_board
 
 FEATURES = ("height", "holes", "bumps")
 MOVE = ("landing height", "eroded", "row transitions", "column transitions", "holes", "wells")
+MORE = ("height", "bumps", "left edge", "right edge", "lines", "four lines")
 
 
 def _by_column(columns: int) -> tuple[str, ...]:
@@ -35,8 +38,9 @@ NAMES: dict[str, Callable[[int], tuple[str, ...]]] = {
     "paper": lambda columns: FEATURES,
     "bertsekas": _by_column,
     "dellacherie": lambda columns: MOVE,
+    "rich": lambda columns: MOVE + MORE,
 }
-KINDS = {"paper": PAPER, "bertsekas": BERTSEKAS, "dellacherie": DELLACHERIE}
+KINDS = {"paper": PAPER, "bertsekas": BERTSEKAS, "dellacherie": DELLACHERIE, "rich": RICH}
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,7 +60,7 @@ class Tetris:
         rows, columns: the size of the board; the paper's is 30 x 10.
         actions: "distinct" offers each resulting position once; "literal" offers four rotations of every piece, so some
             placements are offered twice or four times, as the paper's text has it.
-        features: what a row holds: "paper", "bertsekas", "dellacherie" (see `features.py`), or a function of one's own,
+        features: what a row holds: "paper", "bertsekas", "dellacherie", "rich" (see `features.py`), or a function of one's own,
             from a `Move` to numbers, as many for every move.
         names: of the features, where they are one's own.
 

@@ -1,0 +1,132 @@
+"""Tetris: all legal placements of a state with their features, and a noisy player's decisions, beside tetris-gymnasium.
+
+    scripts/bench                        runs every benchmark
+    python -m benchmarks.tetris --json   this one, for machines
+
+States are met in play by the same reasonable player on a 30 x 10 board; ours and the peer take turns, and medians over
+rounds are reported with the extremes. The peer's GroupedActionsObservations looks at all 40 placements of a state (four
+rotations of every column) and takes its own features of each; ours are the literal placements, as many, with the paper's three.
+"""
+
+from __future__ import annotations
+
+# isort: off
+from benchmarks import _one_core  # noqa: F401
+# isort: on
+
+import argparse
+import importlib.util
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from understudy.worlds.tetris import Tetris
+from understudy.worlds.tetris.features import NAMES
+
+VALUE = (-3.0, -15.0, -1.0)
+STATES = 200
+AT_MOST = {"paper": 25e-6}  # seconds for all placements of a state
+SIMULATED, WITHIN = 500, 0.1  # noisy decisions, and the seconds they may take
+
+
+@dataclass(frozen=True)
+class Time:
+    """Seconds for one thing: the median over rounds, and the extremes."""
+
+    what: str
+    seconds: float
+    low: float
+    high: float
+    goal: float | None = None
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    times = measure(given.rounds)
+    if given.json:
+        print(json.dumps([asdict(t) for t in times], indent=1))
+        return
+    print("| what | median | lowest - highest | goal |\n|---|---|---|---|")
+    for t in times:
+        goal = "" if t.goal is None else f"at most {_short(t.goal)}"
+        print(f"| {t.what} | {_short(t.seconds)} | {_short(t.low)} - {_short(t.high)} | {goal} |")
+
+
+def measure(rounds: int) -> list[Time]:
+    """Everything in turns, so that all meet the same noise."""
+    jobs = {f"all placements of a state, {name} features": (_offers(name), AT_MOST.get(name)) for name in NAMES}
+    jobs["all literal placements of a state, paper features"] = _offers("paper", "literal"), None
+    jobs[f"{SIMULATED} noisy decisions"] = _simulate, WITHIN
+    if importlib.util.find_spec("tetris_gymnasium") is None:
+        print("tetris-gymnasium is not installed and is left out; scripts/bench installs it", file=sys.stderr)
+    else:
+        jobs["all literal placements of a state, tetris-gymnasium"] = _peer(), None
+    seconds: dict[str, list[float]] = {what: [] for what in jobs}
+    for job, _ in jobs.values():
+        job()
+    for _ in range(rounds):
+        for what, (job, _) in jobs.items():
+            seconds[what].append(job())
+    return [
+        Time(what, float(np.median(s)), min(s), max(s), jobs[what][1]) for what, s in seconds.items()
+    ]  # fmt: skip
+
+
+def _offers(features: str, actions: str = "distinct") -> Callable[[], float]:
+    world = Tetris(actions=actions, features=features)
+    path = Tetris().simulate(np.random.default_rng(1), VALUE, STATES)
+    states = list(zip(path.boards, path.pieces.tolist(), strict=True))
+
+    def once() -> float:
+        begin = time.perf_counter()
+        for board, piece in states:
+            world.offer(board, piece)
+        return (time.perf_counter() - begin) / STATES
+
+    return once
+
+
+def _simulate() -> float:
+    begin = time.perf_counter()
+    Tetris().simulate(np.random.default_rng(1), VALUE, SIMULATED)
+    return time.perf_counter() - begin
+
+
+def _peer() -> Callable[[], float]:
+    import gymnasium
+    from tetris_gymnasium.envs.tetris import Tetris as _registers  # noqa: F401
+    from tetris_gymnasium.wrappers.grouped import GroupedActionsObservations
+    from tetris_gymnasium.wrappers.observation import FeatureVectorObservation
+
+    plain = gymnasium.make("tetris_gymnasium/Tetris", height=30, width=10)
+    env: Any = GroupedActionsObservations(plain, observation_wrappers=[FeatureVectorObservation(plain)])
+    rng = np.random.default_rng(1)
+    steps = 5
+
+    def once() -> float:
+        _, info = env.reset(seed=1)
+        begin = time.perf_counter()
+        for _ in range(steps):
+            _, _, ended, _, info = env.step(int(rng.choice(np.flatnonzero(info["action_mask"]))))
+            if ended:
+                _, info = env.reset()
+        return (time.perf_counter() - begin) / steps
+
+    return once
+
+
+def _short(seconds: float) -> str:
+    return f"{1e6 * seconds:.1f} µs" if seconds < 1e-3 else f"{1e3 * seconds:.1f} ms"
+
+
+if __name__ == "__main__":
+    main()
