@@ -82,11 +82,11 @@ def warmed(engine: Engine, rng: np.random.Generator) -> State:
     return engine.warm(rng, engine.start(rng, None), WARMUP, WARMUP)[0]
 
 
-def our_engine(name: str) -> Prepare:
-    """One of our engines; those that forget slowly keep only as many of their draws as MOST allows."""
+def our_engine(name: str, **options: str) -> Prepare:
+    """One of our engines, "widest" for the widest move there is; those that forget slowly keep only as many of their draws as MOST allows."""
 
     def prepare(decisions: Decisions, placed: Placed, patience: float) -> Run:
-        engine = make_engine(widest(decisions, placed) if name == "paper" else name, decisions, placed, {})
+        engine = make_engine(widest(decisions, placed) if name == "widest" else name, decisions, placed, options)
         warmed(engine, np.random.default_rng(0))
 
         def run(seed: int, seconds: float) -> tuple[Floats, float]:
@@ -135,12 +135,14 @@ def numpyro(decisions: Decisions, placed: Placed, patience: float) -> Run:
 
 METHODS: dict[str, Prepare] = {
     "default": our_engine("auto"),
-    "da": our_engine("da"),
-    "paper": our_engine("paper"),
+    "da": our_engine("da", utilities="metropolis"),
+    "paper": our_engine("widest", utilities="metropolis"),
+    "exact": our_engine("widest"),
     "nutpie": nutpie,
     "numpyro": numpyro,
 }
-"""Method -> how it is prepared for a problem. "paper" is px-both or px-scale, whichever is the widest move there is."""
+"""Method -> how it is prepared for a problem. "paper" is px-both or px-scale, whichever is the widest move there is,
+with utilities moved by Metropolis-Hastings as in the paper; "exact" is the same with our exact draw of them."""
 
 
 def prepared(problem: Problem, method: str, patience: float = math.inf) -> Run:

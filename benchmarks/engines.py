@@ -33,10 +33,17 @@ from benchmarks import _first
 from benchmarks._measure import METHODS, Speed, compare, over_seeds
 from benchmarks._problems import SKIPPED, SUITE, Problem
 
-COLOURS = {"default": "#D55E00", "da": "#999999", "paper": "#000000", "nutpie": "#0072B2", "numpyro": "#009E73"}
-MARKS = {"default": "D", "da": "v", "paper": "s", "nutpie": "o", "numpyro": "^"}
+COLOURS = {
+    "default": "#D55E00",
+    "da": "#999999",
+    "paper": "#000000",
+    "exact": "#CC79A7",
+    "nutpie": "#0072B2",
+    "numpyro": "#009E73",
+}
+MARKS = {"default": "D", "da": "v", "paper": "s", "exact": "P", "nutpie": "o", "numpyro": "^"}
 LABELS = {
-    "default": "default", "da": "`da`", "paper": "the paper's widest move", "nutpie": "nutpie", "numpyro": "NumPyro",
+    "default": "default", "da": "`da`", "paper": "the paper's widest move", "exact": "the same, exact utilities", "nutpie": "nutpie", "numpyro": "NumPyro",
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from benchmarks import _one_core  # noqa: F401
 # isort: on
 
 import argparse
+import importlib
 import importlib.util
 import json
 import sys
@@ -103,12 +104,13 @@ def _simulate() -> float:
 
 def _peer() -> Callable[[], float]:
     import gymnasium
-    from tetris_gymnasium.envs.tetris import Tetris as _registers  # noqa: F401
-    from tetris_gymnasium.wrappers.grouped import GroupedActionsObservations
-    from tetris_gymnasium.wrappers.observation import FeatureVectorObservation
+
+    importlib.import_module("tetris_gymnasium.envs.tetris")  # registers the world
+    grouped: Any = importlib.import_module("tetris_gymnasium.wrappers.grouped")
+    observed: Any = importlib.import_module("tetris_gymnasium.wrappers.observation")
 
     plain = gymnasium.make("tetris_gymnasium/Tetris", height=30, width=10)
-    env: Any = GroupedActionsObservations(plain, observation_wrappers=[FeatureVectorObservation(plain)])
+    env = grouped.GroupedActionsObservations(plain, observation_wrappers=[observed.FeatureVectorObservation(plain)])
     rng = np.random.default_rng(1)
     steps = 5
 

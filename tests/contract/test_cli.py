@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from understudy.cli.demo import tell
 from understudy.frames import from_file
 from understudy.posterior import load
 from understudy.predict import predict
-from understudy.worlds.tetris import Step, drop, read_games
+from understudy.worlds.tetris import Step, Tetris, by_one, drop, read_games, write_games
 
 COMMANDS = ("simulate", "fit", "predict", "report", "play", "reproduce", "demo")
 SMALL = ("--draws", "60", "--warmup", "20", "--chains", "2", "--no-progress")
@@ -341,12 +341,53 @@ def test_the_paper_is_reproduced_and_the_same_seed_gives_the_same_numbers(here: 
     answers("reproduce", "pressure", "--quick", "--out", "two", "--no-progress")
     folder = here / "one" / "pressure"
     assert {p.name for p in folder.iterdir()} == {
-        "numbers.json", "index.html", "figure-1.png", "figure-1.pdf", "figure-2.png", "figure-2.pdf",
+        "study.json", "index.html", *(f"figure-{n}.{kind}" for n in (1, 2, 3) for kind in ("png", "pdf"))
     }  # fmt: skip
     assert "left out" in first["left_out"]["pressure, from a person"]
-    for name in ("numbers.json", "index.html", "figure-1.png", "figure-1.pdf"):
+    for name in ("study.json", "index.html", "figure-1.png", "figure-1.pdf"):
         assert (folder / name).read_bytes() == (here / "two" / "pressure" / name).read_bytes()
     assert "The paper:" in (folder / "index.html").read_text()
+
+
+def a_game() -> list[dict[str, Any]]:
+    """Sixty placements of a careful player on twelve rows, as records."""
+    player = by_one([-3.0, -15.0, -1.0])
+    write_games("good.jsonl", [list(Tetris(12, 6).play(np.random.default_rng(2), player, 60))])
+    return [json.loads(line) for line in Path("good.jsonl").read_text().splitlines()]
+
+
+def test_recorded_games_are_learnt_from_predicted_and_played(here: Path) -> None:
+    count = len(a_game())
+    learnt = answers("fit", "good.jsonl", "--features", "dellacherie", "--prior-variance", "25", "--out", "p.nc", *SMALL)
+    assert learnt["decisions"] == count
+    assert [c["name"] for c in learnt["coefficients"]][:2] == ["landing height", "eroded"]
+    assert answers("predict", "p.nc", "good.jsonl", "--out", "q.csv")["error"] < 0.5
+    assert answers("play", "p.nc", "--steps", "5")["placements"] == 5
+
+
+BAD_GAMES: dict[str, tuple[Callable[[list[dict[str, Any]]], None], str]] = {
+    "a board of the wrong width": (lambda g: g[6].update(board=["00000"] * 12), "line 7: row 0 of the board is 5 squares wide; it must be 6"),
+    "an unknown piece": (lambda g: g[4].update(piece="X"), "line 5: the piece 'X' is unknown"),
+    "an illegal placement": (lambda g: g[2].update(column=6), "line 3: the piece"),
+    "a game that does not replay": (lambda g: g.pop(3) and None, "line 4: game 1 does not replay: turn 4 follows turn 2"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BAD_GAMES)
+def test_bad_games_are_refused_with_their_line(here: Path, what: str) -> None:
+    spoil, expected = BAD_GAMES[what]
+    game = a_game()
+    spoil(game)
+    write(here / "bad.jsonl", "".join(json.dumps(record) + "\n" for record in game))
+    assert expected in refuses("reproduce", "human", "--games", "bad.jsonl", "--out", "o")
+    assert expected in refuses("fit", "bad.jsonl", "--out", "p.nc")
+    assert not Path("p.nc").exists()
+
+
+def test_a_line_cut_short_is_refused_with_its_number(here: Path) -> None:
+    a_game()
+    write(here / "cut.jsonl", Path("good.jsonl").read_text()[:-40])
+    assert "this is not a whole JSON record; the line may have been cut short" in refuses("fit", "cut.jsonl", "--out", "p.nc")
 
 
 # What it refuses

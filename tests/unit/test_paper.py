@@ -96,11 +96,18 @@ def test_a_study_is_written_whole(tmp_path: Path) -> None:
         "one", "One study", "about it", {"a": np.array([1.0, np.nan])}, [Section("Claim", "it says <so>", "we see")]
     )
     write_study(study, tmp_path / "one")
-    assert json.loads((tmp_path / "one" / "numbers.json").read_text()) == {"a": [1.0, None]}
+    assert json.loads((tmp_path / "one" / "study.json").read_text()) == {
+        "title": "One study", "about": "about it", "numbers": {"a": [1.0, None]},
+        "claims": [{"title": "Claim", "paper": "it says <so>", "ours": "we see"}],
+    }  # fmt: skip
     page = (tmp_path / "one" / "index.html").read_text()
     assert "it says &lt;so&gt;" in page
-    write_index([study], {"human": "left out"}, tmp_path / "index.html")
-    assert 'href="one/index.html"' in (tmp_path / "index.html").read_text()
+    write_study(Study("two", "Another", "of it", {}, []), tmp_path / "two")
+    write_index(tmp_path, ["one", "two", "three"], {"human": "left out"})
+    index = (tmp_path / "index.html").read_text()
+    assert index.index('href="one/index.html"') < index.index('href="two/index.html"')
+    assert "three" not in index
+    assert "human: left out" in index
     assert plain({"x": (np.int64(3), float("inf"))}) == {"x": [3, None]}
 
 

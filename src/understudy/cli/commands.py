@@ -7,6 +7,7 @@ import shlex
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,7 +34,12 @@ if TYPE_CHECKING:
 SHOWN = 40  # coefficients in a printed table
 TABLES = ".csv, .csv.gz, .parquet or .pq"
 
-Table = Annotated[Path, typer.Argument(help=f"The long table of decisions, {TABLES}.", show_default=False)]
+GAMES = ".jsonl"
+
+Table = Annotated[
+    Path,
+    typer.Argument(help=f"The long table of decisions, {TABLES}; or games of Tetris, {GAMES}.", show_default=False),
+]
 PosteriorFile = Annotated[Path, typer.Argument(help="A posterior that `understudy fit` wrote.", show_default=False)]
 
 
@@ -127,7 +133,11 @@ def fit(
     group: GroupColumn = "group",
     available: AvailableColumn = None,
     features: Annotated[
-        str | None, _column("The features, separated by commas; all other columns unless said.")
+        str | None,
+        _column(
+            "The features, separated by commas; all other columns unless said. With games of Tetris, a set: paper, bertsekas, "
+            "dellacherie or rich."
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint that Ctrl-C left.")] = False,
     seed: Seed = 0,
@@ -138,7 +148,8 @@ def fit(
 
     Ctrl-C leaves a checkpoint beside --out; the same command with --resume ends with the same draws.
 
-    Example: `understudy fit decisions.csv --centred --prior-variance 4 --out posterior.nc`
+    Example: `understudy fit decisions.csv --centred --prior-variance 4 --out posterior.nc`, or
+    `understudy fit games.jsonl --features rich --out player.nc` and then `understudy play player.nc`
     """
     from understudy.engines.fit import NotConvergedWarning
     from understudy.engines.fit import fit as run
@@ -153,7 +164,10 @@ def fit(
     centre = True if centred else None
     prior = Flat(centre) if flat else Gaussian(2500.0 if prior_variance is None else prior_variance, centred=centre)
     columns = {"decision": decision, "chosen": chosen, "action": action, "group": group, "available": available}
-    d = from_file(table, features=None if features is None else features.split(","), **columns)
+    if _holds_games(table):
+        d = _played(table, features or "paper")
+    else:
+        d = from_file(table, features=None if features is None else features.split(","), **columns)
 
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     if checkpoint.exists() and not resume:
@@ -216,10 +230,13 @@ def predict(
     _refuse_other_table(out)
     refuse_unwritable(out)
     post = load(posterior)
-    if chosen is None and "chosen" in _columns(table):
-        chosen = "chosen"
-    columns = {"decision": decision, "chosen": chosen, "action": action, "group": group, "available": available}
-    d = from_file(table, features=post.names, **columns)
+    if _holds_games(table):
+        d, chosen = _played(table, post.names), "chosen"
+    else:
+        if chosen is None and "chosen" in _columns(table):
+            chosen = "chosen"
+        columns = {"decision": decision, "chosen": chosen, "action": action, "group": group, "available": available}
+        d = from_file(table, features=post.names, **columns)
     with working("predicting", no_progress):
         found = foresee(post, d, method, seed=seed_from(seed))
         _write_table(found.to_frame(), out)
@@ -289,6 +306,19 @@ def _scores(found: Prediction) -> dict[str, Any]:
         "log_score": found.log_score,
         "calibration": {"error": bins.error, "bins": rows},
     }
+
+
+def _holds_games(table: Path) -> bool:
+    return table.name.lower().endswith(GAMES)
+
+
+def _played(path: Path, features: str | Sequence[str]) -> Decisions:
+    """The straight drops in recorded games of Tetris, with a named set of features, or the set that has these names."""
+    from understudy.worlds.tetris import read_games
+    from understudy.worlds.tetris.features import set_with
+
+    games = read_games(path)
+    return games.decisions(features=features if isinstance(features, str) else set_with(features, games.columns))
 
 
 def _columns(table: Path) -> list[str]:

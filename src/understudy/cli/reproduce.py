@@ -57,7 +57,8 @@ def reproduce(
     played = None if games is None else read_games(games)
     make_folder(out)
     left_out: dict[str, str] = {}
-    names = [w.value for w in Which if w is not Which.all] if which is Which.all else [which.value]
+    known = [w.value for w in Which if w is not Which.all]
+    names = list(known) if which is Which.all else [which.value]
     if played is None:
         if "human" in names:
             names.remove("human")
@@ -72,10 +73,10 @@ def reproduce(
         for name in names:
             study = _run(name, played, seed, quick, tell)
             write_study(study, out / name)
+            write_index(out, known, left_out)
             studies.append(study)
             if not json:
                 _say(study, out / name)
-    write_index(studies, left_out, out / "index.html")
     if json:
         answer({"out": out, "left_out": left_out, "studies": {s.name: dict(s.numbers) for s in studies}})
     else:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Tell = Callable[[str], None]
 """Is told what is being done, now and then."""
 
+RECORD = "study.json"
+
 
 @dataclass(frozen=True, eq=False)
 class Section:
@@ -50,30 +52,34 @@ class Study:
 
 
 def write_study(study: Study, folder: Path) -> list[Path]:
-    """Write numbers.json, index.html, and every figure as PNG and PDF; returns the files."""
+    """Write study.json with claims and numbers, index.html, and every figure as PNG and PDF; returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = [folder / "numbers.json", folder / "index.html"]
-    write_whole(made[0], (json.dumps(plain(study.numbers), indent=1, allow_nan=False) + "\n").encode())
+    made = [folder / RECORD, folder / "index.html"]
     for number, section in enumerate(study.sections, 1):
         if section.figure is not None:
             for kind, nothing in (("png", {"Software": None}), ("pdf", {"CreationDate": None, "Producer": None})):
                 made.append(folder / f"figure-{number}.{kind}")
                 with whole_file(made[-1]) as stream:
                     section.figure.savefig(stream, format=kind, metadata=nothing)
+    claims = [{"title": s.title, "paper": s.paper, "ours": s.ours} for s in study.sections]
+    record = {"title": study.title, "about": study.about, "claims": claims, "numbers": plain(study.numbers)}
+    write_whole(made[0], (json.dumps(record, indent=1, allow_nan=False) + "\n").encode())
     write_whole(made[1], _page(study).encode())
     return made
 
 
-def write_index(studies: Sequence[Study], left_out: Mapping[str, str], path: Path) -> None:
-    """One page that leads to the pages of all studies, and says what was left out and why."""
-    entries = "".join(
-        f'<section><h2><a href="{s.name}/index.html">{escape(s.title)}</a></h2><p>{escape(s.about)}</p><ul>'
-        + "".join(f"<li>{escape(section.title)}: {escape(section.ours)}</li>" for section in s.sections)
-        + "</ul></section>"
-        for s in studies
-    )
+def write_index(folder: Path, names: Sequence[str], left_out: Mapping[str, str]) -> None:
+    """One page that leads to those of the named studies that the folder holds, and says what was left out and why."""
+    entries = ""
+    for name in names:
+        if (folder / name / RECORD).exists():
+            record = json.loads((folder / name / RECORD).read_bytes())
+            claims = "".join(f"<li>{escape(c['title'])}: {escape(c['ours'])}</li>" for c in record["claims"])
+            entries += f'<section><h2><a href="{name}/index.html">{escape(record["title"])}</a></h2>'
+            entries += f"<p>{escape(record['about'])}</p><ul>{claims}</ul></section>"
     gone = "".join(f'<p class="quiet">{escape(name)}: {escape(why)}</p>' for name, why in left_out.items())
-    write_whole(path, document("The paper, reproduced", f"<h1>The paper, reproduced</h1>{gone}{entries}").encode())
+    page = document("The paper, reproduced", f"<h1>The paper, reproduced</h1>{gone}{entries}")
+    write_whole(folder / "index.html", page.encode())
 
 
 def _page(study: Study) -> str:
