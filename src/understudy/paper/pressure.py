@@ -37,6 +37,7 @@ CARELESS = np.array([-0.6, -0.6, -0.2])  # what is wanted by one who no longer m
 SHORT = 5.0  # seconds or less
 DIFFERENT = 0.01  # how often a difference in direction may be seen where there is none
 THINKING, SPREAD = 3.3, 0.9  # seconds to a decision: lognormal with this median and this log sd
+SHARES = (1.0, 0.75, 0.5, 0.25)  # of a person's decisions that are quick enough
 THIN = 20  # decisions below which the prior sets the size
 NOISIER = {10.0: 1.0, 5.0: 1.3, 3.0: 1.8, 1.0: 3.0}  # the noise's sd by time allowed, for a player whom haste makes so
 
@@ -90,7 +91,7 @@ def run(games: Games | None, seed: int, quick: bool, tell: Tell) -> Study:
         sections.append(section)
     if games is not None:
         tell("pressure: a person's quick decisions")
-        numbers["person"], section = _person(games, seed)
+        numbers["person"], section = _person(games, seed, quick)
         sections.append(section)
     return Study(
         "pressure", "Tetris under time pressure",
@@ -251,13 +252,14 @@ def _drawn(
     )
 
 
-def _person(games: Games, seed: int) -> tuple[dict[str, Any], Section]:
-    straight = Games(games.straight, games.rows, games.columns)
+def _person(games: Games, seed: int, quick: bool) -> tuple[dict[str, Any], Section]:
+    """All decisions of a person, and those made within times that a share of them took at most."""
+    straight = Games(games.straight[: 200 if quick else None], games.rows, games.columns)
+    seconds = straight.seconds
     conditions = []
-    for tau in TAUS:
-        quick = straight.within(tau)
-        if len(quick):
-            conditions.append(Condition(tau, quick.decisions(), len(straight) - len(quick)))
+    for tau in dict.fromkeys([*(np.ceil(10.0 * np.quantile(seconds, SHARES)) / 10.0).tolist()]):
+        within = straight.within(tau)
+        conditions.append(Condition(tau, within.decisions(), len(straight) - len(within)))
     units = metric(conditions[0].decisions)
     posts = _posts(conditions, units, seed)
     found = _found(conditions, posts, units) | {"taus": [c.tau for c in conditions]}

@@ -60,7 +60,7 @@ def run(seed: int, quick: bool, tell: Tell) -> Study:
         "terminations": {name: [int(path.games.max()) for path in each] for name, each in paths.items()},
     }  # fmt: skip
     sections = [
-        _recovered(posts, seed, numbers, tell), _predicted(errors, floors, numbers, seeds), _literal(seed, seeds, numbers, tell),
+        _recovered(posts, seed, numbers, tell), _predicted(errors, floors, numbers, seeds), _literal(seed, 1 if quick else seeds, numbers, tell),
         _mixing(world, paths, posts, seed, length, numbers, tell), _acceptance(paths, seed, length, numbers, tell),
         _played(world, paths, posts, seed), _survived(world, posts, seed, games, numbers, tell),
         _ended(seed, numbers, seeds, quick, tell),

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy._arrays import Cells
+from understudy._arrays import Cells, Floats
 from understudy._files import write_whole
 from understudy.decisions import Decisions
 from understudy.worlds.tetris.board import fits, put, resting_row
@@ -59,11 +59,16 @@ class Games:
         """The placements by a straight drop: those that Tetris as the paper has it can offer."""
         return tuple(p for p in self.placements if p.straight)
 
-    def within(self, seconds: float) -> Games:
-        """Those placements that took at most so many seconds."""
+    @property
+    def seconds(self) -> Floats:
+        """How many seconds each placement took."""
         if any(p.seconds is None for p in self.placements):
             raise ValueError("these games do not say how many seconds each placement took")
-        quick = tuple(p for p in self.placements if p.seconds is not None and p.seconds <= seconds)
+        return np.array([p.seconds for p in self.placements], np.float64)
+
+    def within(self, seconds: float) -> Games:
+        """Those placements that took at most so many seconds."""
+        quick = tuple(p for p, took in zip(self.placements, self.seconds, strict=True) if took <= seconds)
         return Games(quick, self.rows, self.columns)
 
     def decisions(self, actions: str = "distinct", features: str | Own = "paper") -> Decisions:
