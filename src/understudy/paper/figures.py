@@ -43,10 +43,10 @@ def lines(title: str, panels: Sequence[str], lags: Any, curves: Mapping[str, Flo
 
 
 def traces(title: str, chains: Mapping[str, Floats], note: str) -> Figure:
-    """One panel below the other: the draws of one component by each method."""
+    """One panel below the other, on one scale: the draws of one component by each method."""
     with style():
         figure = new_figure(8.4, 0.9 + 1.0 * len(chains))
-        grid = figure.subplots(len(chains), 1, squeeze=False)[:, 0]
+        grid = figure.subplots(len(chains), 1, sharey=True, squeeze=False)[:, 0]
         for i, (at, (name, draws)) in enumerate(zip(grid, chains.items(), strict=True)):
             some = draws[:: max(1, len(draws) // POINTS)]
             at.plot(np.arange(len(some)) * max(1, len(draws) // POINTS), some, lw=0.5, color=CHAINS[i % len(CHAINS)])

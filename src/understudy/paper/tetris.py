@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from understudy._arrays import Floats
-from understudy.paper.figures import METHODS, boards, densities, error_curves, traces
+from understudy.diagnostics import ess_bulk
+from understudy.paper.figures import METHODS, boards, densities, error_curves, lines, traces
 from understudy.paper.study import Section, Study, Tell, learn
 from understudy.plots import autocorrelation
 from understudy.posterior import Posterior
@@ -61,7 +62,7 @@ def run(seed: int, quick: bool, tell: Tell) -> Study:
     }  # fmt: skip
     sections = [
         _recovered(posts, seed, numbers, tell), _predicted(errors, floors, numbers, seeds), _literal(seed, 1 if quick else seeds, numbers, tell),
-        _mixing(world, paths, posts, seed, length, numbers, tell), _acceptance(paths, seed, length, numbers, tell),
+        *_mixing(world, paths, posts, seed, length, numbers, tell), _acceptance(paths, seed, length, numbers, tell),
         _played(world, paths, posts, seed), _survived(world, posts, seed, games, numbers, tell),
         _ended(seed, numbers, seeds, quick, tell),
     ]  # fmt: skip
@@ -171,7 +172,7 @@ def _wrong_place(world: Tetris, path: Path, action: Any) -> float:
 
 def _mixing(
     world: Tetris, paths: Any, posts: Any, seed: int, length: int, numbers: dict[str, Any], tell: Tell
-) -> Section:
+) -> list[Section]:
     d = world.decisions(paths["efficient"][0])[:50]
     curves = {}
     chains = {}
@@ -181,14 +182,26 @@ def _mixing(
         curves[name] = autocorrelation(post.draws[:, :, 0]).mean(axis=0)[LAGS[length > LAGS]]
         chains[name] = post.draws[0, :, 0]
     numbers["autocorrelation"] = {"lags": LAGS[length > LAGS], **curves}
-    return Section(
+    shown = {METHODS[name]: curve[None, None] for name, curve in curves.items()}
+    forgets = Section(
         "PX-DA forgets faster than data augmentation",
         "the autocorrelation of PX-DA is significantly lower than that of data augmentation (first component, true values (-3, -15, -1)).",
         f"at lag 1,000 it is {_at(curves['px-scale'], 1000):.2f} by PX-DA with the paper's a = 3, b = 100,000, {_at(curves['da'], 1000):.2f} by data augmentation, and "
-        f"{_at(curves['auto'], 1):.2f} at lag 1 by the default engine. ",
+        f"{_at(curves['auto'], 1):.2f} at lag 1 by the default engine.",
+        lines("How long three samplers remember", ["height, 50 decisions"], LAGS[length > LAGS], shown, "Values (-3, -15, -1), the first seed."),
+        "Autocorrelation of the first component by data augmentation, PX-DA and the default engine.",
+    )  # fmt: skip
+    effective = {name: float(ess_bulk(chain[None])) for name, chain in chains.items()}
+    numbers["effective"] = effective
+    looks = Section(
+        "What that looks like",
+        "traces of PX-DA, after a burn-in, from which it draws its histograms.",
+        f"of {length:,} iterations data augmentation makes {effective['da']:,.0f} effective draws, PX-DA {effective['px-scale']:,.0f}, "
+        f"the default engine {effective['auto']:,.0f}. Ours are drawn by the last.",
         traces("Height by three samplers, 50 decisions", chains, "Values (-3, -15, -1), the first seed, one chain."),
         "Traces of the first component by data augmentation, PX-DA and the default engine.",
-    )  # fmt: skip
+    )
+    return [forgets, looks]
 
 
 def _at(curve: Floats, lag: int) -> float:
