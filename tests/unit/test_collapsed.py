@@ -18,6 +18,7 @@ from understudy.engines.tally import tally
 from understudy.kernels.collapsed import Offers, log_likelihood, make_room
 from understudy.kernels.integral import log_probabilities, value_and_gradient
 from understudy.kernels.target import log_posterior, make_work
+from understudy.likelihood import derivatives
 from understudy.priors import place
 
 
@@ -161,6 +162,19 @@ def test_the_log_posterior_in_any_coordinates(kind: str, bent: bool, prior: str)
         differences = [(exact(x + side) - exact(x - side)) / 2e-4 for side in sides]
         np.testing.assert_allclose(gradient, differences, atol=2e-3)
     np.testing.assert_allclose(np.diff(values), np.diff(expected), atol=1e-3)
+
+
+def test_flat_coordinates_stay_centred_and_have_unit_curvature_on_average() -> None:
+    rng = np.random.default_rng(2)
+    mdp = us.random_mdp(rng, 5, 3)
+    path = mdp.simulate(rng, [2.0, 1.0, 0.0, -1.0, -2.0], 30)
+    seen = mdp.decisions(path.states, path.actions)
+    placed = place(us.Gaussian(4.0), seen)
+    draws = placed.draw(rng, 6)
+    chart = Chart.flat(tally(seen), placed, draws, 6)
+    np.testing.assert_allclose(placed.constants.T @ chart.value(np.ones(4)), 0.0, atol=1e-12)
+    curvature = np.mean([placed.whole - derivatives(seen, v)[2] for v in draws], axis=0)
+    np.testing.assert_allclose(chart.turn.T @ curvature @ chart.turn, np.eye(4), atol=1e-8)
 
 
 def test_curved_coordinates_make_half_a_normal_about_normal() -> None:
