@@ -8,6 +8,7 @@ from understudy.frames import from_csv, from_file, from_frame, from_parquet, to_
 from understudy.identify import identify
 from understudy.likelihood import choice_probabilities, log_likelihood
 from understudy.mdp import MDP, random_mdp
+from understudy.noise import FullNoise, KnownNoise
 from understudy.posterior import Posterior, load
 from understudy.predict import policy, predict
 from understudy.priors import Flat, Gaussian
@@ -18,7 +19,9 @@ __all__ = [
     "Block",
     "Decisions",
     "Flat",
+    "FullNoise",
     "Gaussian",
+    "KnownNoise",
     "NotConvergedWarning",
     "Posterior",
     "Understudy",

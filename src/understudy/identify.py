@@ -202,6 +202,8 @@ def identify(posterior: Posterior) -> Identifiability:
     """
     if not isinstance(posterior, Posterior):
         raise ValueError(f"identify needs a Posterior, such as us.fit returns, not {type(posterior).__name__}")
+    if posterior.noise is not None:
+        raise ValueError("identify tells of independent noise, and this posterior has learnt a noise covariance")
     d = posterior.decisions
     placed = place(posterior.prior, d)
     never, opening, explained = _open_directions(posterior, placed)

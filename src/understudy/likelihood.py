@@ -13,11 +13,13 @@ import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
 
-from understudy._arrays import Floats, Ints
+from understudy._arrays import Bools, Floats, Ints
 from understudy.decisions import Decisions
-from understudy.kernels import integral
+from understudy.kernels import integral, orthant
+from understudy.noise import KnownNoise
 from understudy.priors import Placed
 
+FEW_POINTS = 8  # of the lattice a draw, at least, where probabilities are averaged over draws
 CHUNK = 8_000_000  # utilities held at a time: 64 MB
 LIMIT = 1e100  # utilities beyond this would overflow when squared
 STEPS = 200  # of Newton's method; ten are usual
@@ -25,33 +27,97 @@ AT_REST = 1e-14  # the gain in log posterior that a step promises: a ten-million
 STILL, OPEN = 1e-3, 1e-6  # the change of utilities, and the pivot, that tell a mode from a climb without end
 
 
-def log_likelihood(d: Decisions, v: Any) -> Floats:
-    """Log probability of each choice: (T,) for v of shape (K,), (S, T) for S draws of shape (S, K)."""
+def log_likelihood(d: Decisions, v: Any, noise: KnownNoise | None = None) -> Floats:
+    """Log probability of each choice: (T,) for v of shape (K,), (S, T) for S draws of shape (S, K).
+
+    Exact under independent noise; noise with a covariance is integrated over its lattice (`correlated`).
+    """
     draws = _coefficients(d, v)
     taken = d.taken
     out = np.empty((len(draws), len(d)))
+    if noise is not None:
+        asked = np.zeros(d.rows.shape[0], dtype=np.bool_)
+        asked[taken] = True
+        for s, logs in correlated(d, draws, noise, asked, noise.points):
+            out[s] = logs[taken]
+        return out if np.ndim(v) == 2 else out[0]
     for s, mu in _utilities(d, draws):
         integral.log_probabilities(mu, d.start, taken, out[s])
     return out if np.ndim(v) == 2 else out[0]
 
 
-def choice_probabilities(d: Decisions, v: Any) -> Floats:
+def choice_probabilities(d: Decisions, v: Any, noise: KnownNoise | None = None) -> Floats:
     """Probability of every action offered: (P,) for v of shape (K,), (S, P) for S draws; one in sum per decision."""
     draws = _coefficients(d, v)
     out = np.empty((len(draws), d.rows.shape[0]))
+    if noise is not None:
+        for s, logs in correlated(d, draws, noise, np.ones(d.rows.shape[0], dtype=np.bool_), noise.points):
+            out[s] = _normalised(d, logs)
+        return out if np.ndim(v) == 2 else out[0]
     for s, mu in _utilities(d, draws):
         integral.all_probabilities(mu, d.start, out[s])
     return out if np.ndim(v) == 2 else out[0]
 
 
-def mean_choice_probabilities(d: Decisions, draws: Any) -> Floats:
-    """(P,) probability of every action offered, averaged over the draws, (S, K)."""
+def mean_choice_probabilities(d: Decisions, draws: Any, noise: KnownNoise | None = None) -> Floats:
+    """(P,) probability of every action offered, averaged over the draws, (S, K).
+
+    Under noise with a covariance the draws share the points of the lattice, each its own few.
+    """
     given = _coefficients(d, draws)
     total, one = np.zeros(d.rows.shape[0]), np.empty(d.rows.shape[0])
+    if noise is not None:
+        few = max(FEW_POINTS, noise.points // len(given))
+        for _, logs in correlated(d, given, noise, np.ones(len(total), dtype=np.bool_), few):
+            total += _normalised(d, logs)
+        return total / len(given)
     for _, mu in _utilities(d, given):
         integral.all_probabilities(mu, d.start, one)
         total += one
     return total / len(given)
+
+
+def correlated(
+    d: Decisions, draws: Floats, noise: KnownNoise, asked: Bools, points: int
+) -> Iterator[tuple[int, Floats]]:
+    """For each draw s the log probability of every row asked for, (P,), under noise with a covariance.
+
+    By sequential conditioning (`kernels.orthant`) over a lattice of so many points and their mirror images; a decision
+    between two actions needs none. The first coordinate of the points is even, the others go on as Richtmyer's do from
+    draw to draw, and all are folded: what an average over draws needs is that they differ.
+    """
+    if noise.covariance.ndim == 3 and len(noise.covariance) != len(draws):
+        raise ValueError(
+            f"{len(noise.covariance)} noise covariances for {len(draws)} draws of v; give one for each draw"
+        )
+    label, whole = noise.label_of_row(d), noise.whole(len(draws))
+    turns = np.sqrt(_primes(max(1, int(d.sizes.max()) - 2)))
+    for s, mu in _utilities(d, draws):
+        place = (np.arange(s * points, (s + 1) * points)[:, None] + 0.5) * turns
+        place[:, 0] = (np.arange(points) + 0.5) / points + s * turns[0]
+        place %= 1.0
+        folded = np.clip(np.abs(2.0 * place - 1.0), 1e-12, 1.0 - 1e-12)
+        logs = np.zeros(len(mu))
+        orthant.log_probabilities(
+            mu, d.start, label, whole[s], asked, np.stack([np.log(folded), np.log1p(-folded)], axis=2), logs
+        )
+        yield s, logs
+
+
+def _normalised(d: Decisions, logs: Floats) -> Floats:
+    """(P,) probabilities that sum to one in each decision; integrated one by one, they do so only nearly."""
+    chances = np.exp(logs)
+    return np.asarray(chances / np.repeat(np.add.reduceat(chances, d.start[:-1]), d.sizes))
+
+
+def _primes(count: int) -> Ints:
+    found: list[int] = []
+    number = 2
+    while len(found) < count:
+        if all(number % p for p in found):
+            found.append(number)
+        number += 1
+    return np.array(found)
 
 
 def derivatives(d: Decisions, v: Any) -> tuple[float, Floats, Floats]:

@@ -151,6 +151,38 @@ def reward_intervals(reward: Reward, truth: Any = None) -> Figure:
     return _intervals(draws, names, true, "The reward behind the values", "reward, up to an additive constant")
 
 
+def noise_correlations(post: Posterior) -> Figure:
+    """Which actions' noise goes together: mean correlations against the base, with the middle 90% of each."""
+    known = post.known_noise
+    if known is None:
+        raise ValueError("the noise of this posterior is independent; fit with noise=us.FullNoise(base=...)")
+    names, size = [_short(str(label)) for label in known.others], len(known.others)
+    middle = known.correlation.mean(axis=0)
+    low, high = np.quantile(known.correlation, [0.05, 0.95], axis=0)
+    with style():
+        figure = new_figure(2.2 + 0.95 * size, 1.6 + 0.75 * size)
+        at = figure.subplots()
+        shown = np.where(np.tri(size, k=-1, dtype=bool), middle, np.nan)
+        image = at.imshow(shown, cmap="RdBu_r", vmin=-1.0, vmax=1.0, aspect="auto")
+        for i in range(size):
+            at.text(i, i, names[i], ha="center", va="center", fontweight="bold", fontsize=8)
+            for j in range(i):
+                ink = "white" if abs(middle[i, j]) > 0.6 else INK
+                words = f"{middle[i, j]:.2f}\n{low[i, j]:.2f} to {high[i, j]:.2f}"
+                at.text(j, i, words, ha="center", va="center", color=ink, fontsize=7.5)
+        at.set_xticks([])
+        at.set_yticks([])
+        for side in at.spines.values():
+            side.set_visible(False)
+        figure.colorbar(image, ax=at, label="correlation", shrink=0.8)
+        finish(
+            figure,
+            "Which noise goes together?",
+            f"Noise of each action less that of {known.base}; mean and middle 90%.",
+        )
+    return figure
+
+
 def calibration(prediction: Prediction) -> Figure:
     """Did predictions made with probability p come true in a share p of the decisions?
 

@@ -25,9 +25,11 @@ from understudy._arrays import Floats
 from understudy._files import refuse_unwritable, whole_file
 from understudy.decisions import Block, Decisions
 from understudy.diagnostics import Summary, spread, summarise
+from understudy.noise import FullNoise, KnownNoise, PlacedNoise, place_noise
 from understudy.priors import Flat, Gaussian, Prior
 
-FORMAT = 1  # of the file; raise it when an older understudy could no longer read what is written
+FORMAT = 2  # of the file; raise it when an older understudy could no longer read what is written
+INDEPENDENT = 1  # the format of a posterior with independent noise, which older ones can read
 SEAL = b"understudy sha256 "  # then 32 bytes: the checksum of all bytes before the seal
 
 Array = np.ndarray[Any, Any]
@@ -45,6 +47,8 @@ class Posterior:
         engine: the name of the engine that drew them.
         stats: what the engine tells of each draw, such as its acceptance rate; each (chain, draw).
         settings: how it was run (seed, draws, warmup, thin, options, complete); anything JSON can hold.
+        noise: where the noise has a covariance to be learnt, what was believed of it.
+        covariance: its draws, (chain, draw, D, D), of the actions' noise less the base's; see `known_noise`.
     """
 
     draws: Floats
@@ -53,6 +57,8 @@ class Posterior:
     engine: str
     stats: Mapping[str, Array] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    noise: FullNoise | None = None
+    covariance: Floats | None = None
 
     def __post_init__(self) -> None:
         draws = np.array(self.draws, dtype=np.float64, order="C")
@@ -71,6 +77,10 @@ class Posterior:
         _ = self.decisions.taken  # refuses decisions whose choices were not seen
         if not isinstance(self.prior, Gaussian | Flat):
             raise ValueError(f"prior must be us.Gaussian(variance) or us.Flat(), not {self.prior!r}")
+        if (self.noise is None) != (self.covariance is None):
+            raise ValueError("noise and covariance go together: what was believed of the covariance, and its draws")
+        if self.covariance is not None:
+            object.__setattr__(self, "covariance", self._checked(self.covariance, draws.shape[:2]))
         stats = {name: np.array(values) for name, values in self.stats.items()}
         for name, values in stats.items():
             if not name.isidentifier() or name in ("chain", "draw"):
@@ -93,6 +103,30 @@ class Posterior:
     def names(self) -> tuple[str, ...]:
         """The K coefficient names."""
         return self.decisions.names
+
+    def _checked(self, covariance: Floats, each: tuple[int, ...]) -> Floats:
+        """The covariance's draws, one matrix for each of the coefficients'."""
+        size = len(self.placed_noise.others)
+        given = np.array(covariance, dtype=np.float64)
+        if given.shape != (*each, size, size) or not np.isfinite(given).all():
+            raise ValueError(f"the covariance must be {(*each, size, size)} finite numbers; its shape is {given.shape}")
+        given.flags.writeable = False
+        return given
+
+    @property
+    def placed_noise(self) -> PlacedNoise:
+        """Which labels the noise covariance has; refuses where noise is independent."""
+        if self.noise is None:
+            raise ValueError("the noise of this posterior is independent and has no covariance")
+        return place_noise(self.noise, self.decisions)
+
+    @property
+    def known_noise(self) -> KnownNoise | None:
+        """The draws of the noise covariance, chains one after the other, as predictions need them."""
+        if self.covariance is None:
+            return None
+        placed, size = self.placed_noise, self.covariance.shape[-1]
+        return KnownNoise(placed.labels[placed.base], placed.others, self.covariance.reshape(-1, size, size))
 
     @property
     def values(self) -> Floats:
@@ -125,10 +159,18 @@ class Posterior:
         blocks, centred = self.decisions.blocks, self.prior.centred
         # a coefficient alone in a centred block can only be zero, and is not stuck
         alone = [b.size == 1 and (b.centred if centred is None else centred) for b in blocks]
+        draws, names, fixed = self.draws, self.names, np.repeat(alone, [b.size for b in blocks])
+        if self.covariance is not None:
+            others, (i, j) = self.placed_noise.others, np.tril_indices(self.covariance.shape[-1])
+            draws = np.concatenate([draws, self.covariance[:, :, i, j]], axis=2)
+            pairs = zip(i.tolist(), j.tolist(), strict=True)
+            names += tuple(f"var({others[a]})" if a == b else f"cov({others[a]}, {others[b]})" for a, b in pairs)
+            known = (i + j == 0) & (self.placed_noise.scale == "first" or len(others) == 1)
+            fixed = np.concatenate([fixed, known])
         return summarise(
-            self.draws,
-            self.names,
-            fixed=np.repeat(alone, [b.size for b in blocks]),
+            draws,
+            names,
+            fixed=fixed,
             interrupted=self.settings.get("complete") is False,
             requested=self.settings.get("draws"),
         )
@@ -236,11 +278,12 @@ def _attributes(post: Posterior) -> dict[str, Any]:
         prior = {"kind": "gaussian", **{f: getattr(post.prior, f) for f in ("variance", "mean", "centred")}}
     return {
         "created_by": "understudy",
-        "format_version": FORMAT,
+        "format_version": INDEPENDENT if post.noise is None else FORMAT,
         "engine": post.engine,
         "settings": json.dumps(post.settings),
         "prior": json.dumps(prior, default=_plain),
         "blocks": json.dumps([[b.name, b.size, b.centred] for b in post.decisions.blocks], default=_plain),
+        **({} if post.noise is None else {"noise": json.dumps(vars(post.noise), default=_plain)}),
     }
 
 
@@ -252,12 +295,19 @@ def _groups(post: Posterior, log_likelihood: bool) -> dict[str, Variables]:
     names: Variables = {"coefficient": (("coefficient",), np.array(post.names, dtype=object))}
     decision: Variables = {"decision": (("decision",), d.ids)}
     groups: dict[str, Variables] = {"posterior": {**drawn, **names, "v": ((*each, "coefficient"), post.draws)}}
+    if post.covariance is not None:
+        labels = np.array(post.placed_noise.others)
+        groups["posterior"] |= {
+            "action": (("action",), labels),
+            "against": (("against",), labels),
+            "noise_covariance": ((*each, "action", "against"), post.covariance),
+        }
     if post.stats:
         groups["sample_stats"] = {**drawn, **{name: (each, values) for name, values in post.stats.items()}}
     if log_likelihood:
         from understudy.likelihood import log_likelihood as exact
 
-        chosen = exact(d, post.values).reshape(chains, draws, len(d))
+        chosen = exact(d, post.values, post.known_noise).reshape(chains, draws, len(d))
         groups["log_likelihood"] = {**drawn, **decision, "choice": ((*each, "decision"), chosen)}
     groups["observed_data"] = {**decision, "chosen": (("decision",), d.taken - d.start[:-1])}
     constant: Variables = {**names, "start": (("boundary",), d.start), "ids": (("decision",), d.ids)}
@@ -334,4 +384,8 @@ def _read(file: Any) -> Posterior:
         key: np.array(value, float) if isinstance(value, list) else value for key, value in notes["prior"].items()
     }
     stats = {key: get(f"sample_stats/{key}") for key in file.get("sample_stats", ()) if key not in ("chain", "draw")}
-    return Posterior(get("posterior/v"), decisions, kind(**numbers), file.attrs["engine"], stats, notes["settings"])
+    noise = json.loads(file.attrs["noise"]) if "noise" in file.attrs else None
+    return Posterior(
+        get("posterior/v"), decisions, kind(**numbers), file.attrs["engine"], stats, notes["settings"],
+        None if noise is None else FullNoise(**noise), get("posterior/noise_covariance", optional=True),
+    )  # fmt: skip

@@ -16,7 +16,7 @@ score (the mean log probability it gave to what was taken) and by its calibratio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from scipy.special import logsumexp
 from understudy._arrays import Bools, Floats, Ints
 from understudy.decisions import Decisions
 from understudy.likelihood import choice_probabilities, log_likelihood, mean_choice_probabilities
+from understudy.noise import KnownNoise
 from understudy.posterior import Posterior
 
 METHODS = ("average", "vote", "point")
@@ -181,19 +182,21 @@ def predict(
     if method not in METHODS:
         raise ValueError(f"there is no method {method!r}; choose one of {', '.join(METHODS)}")
     draws = _draws(posterior, decisions)
+    noise = posterior.known_noise if isinstance(posterior, Posterior) else None
     if method == "point":
         draws = draws.mean(axis=0, keepdims=True)
+        noise = None if noise is None else replace(noise, covariance=noise.covariance.mean(axis=0))
     if method == "vote":
-        votes = _votes(np.random.default_rng(seed), draws, decisions)
+        votes = _votes(np.random.default_rng(seed), draws, decisions, noise)
         probabilities = votes / len(draws)
     else:
-        probabilities = mean_choice_probabilities(decisions, draws)
+        probabilities = mean_choice_probabilities(decisions, draws, noise)
     log_taken = None
     if decisions.chosen is not None:
         if method == "vote":
             log_taken = np.log((votes[decisions.taken] + 0.5) / (len(draws) + 0.5 * decisions.sizes))
         else:
-            log_taken = _log_taken(probabilities, draws, decisions)
+            log_taken = _log_taken(probabilities, draws, decisions, noise)
     return Prediction(probabilities, method, decisions, log_taken)
 
 
@@ -205,6 +208,7 @@ def policy(posterior: Posterior | Any, decisions: Decisions) -> Policy:
         decisions: what is offered, for instance ``mdp.decisions(all_states)``.
     """
     draws = _draws(posterior, decisions)
+    noise = posterior.known_noise if isinstance(posterior, Posterior) else None
     largest = abs(decisions.rows).max(axis=0)
     largest = largest.toarray().ravel() if sp.issparse(largest) else largest
     slack = 1e-12 * (np.abs(draws) @ largest)[:, None]  # equal utilities may come out different in their last digits
@@ -214,7 +218,7 @@ def policy(posterior: Posterior | Any, decisions: Decisions) -> Policy:
         utilities = _utilities(draws, now)
         hit = (utilities >= -slack).astype(np.float64)
         hit /= np.repeat(np.add.reduceat(hit, now.start[:-1], axis=1), now.sizes, axis=1)
-        chances = choice_probabilities(now, draws)
+        chances = choice_probabilities(now, draws, noise)
         low, high = np.quantile(chances, [0.05, 0.95], axis=0)
         parts.append((hit.mean(axis=0), chances.mean(axis=0), low, high))
     optimal, probability, low, high = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -262,27 +266,35 @@ def _utilities(draws: Floats, decisions: Decisions) -> Floats:
     return np.asarray(whole - np.repeat(best, decisions.sizes, axis=1))
 
 
-def _votes(rng: np.random.Generator, draws: Floats, decisions: Decisions) -> Ints:
+def _votes(rng: np.random.Generator, draws: Floats, decisions: Decisions, noise: KnownNoise | None) -> Ints:
     """(P,) how many draws vote for each action; some draws at a time, so that memory stays bounded."""
     rows = decisions.rows.shape[0]
     votes = np.zeros(rows, np.int64)
     some = max(1, CELLS // rows)
     for at in range(0, len(draws), some):
         w = _utilities(draws[at : at + some], decisions)
-        w += rng.standard_normal(w.shape)
+        w += rng.standard_normal(w.shape) if noise is None else _noise(rng, noise, slice(at, at + some), decisions)
         best = _first_best(w, decisions.start) + decisions.start[:-1]
         votes += np.bincount(best.ravel(), minlength=rows)
     return votes
 
 
-def _log_taken(probabilities: Floats, draws: Floats, decisions: Decisions) -> Floats:
+def _noise(rng: np.random.Generator, noise: KnownNoise, which: slice, decisions: Decisions) -> Floats:
+    """(S, P) correlated noise of every row, under the covariances of some draws."""
+    root = np.linalg.cholesky(noise.covariance[which])
+    fresh = rng.standard_normal((len(root), len(decisions), root.shape[-1]))
+    each = np.concatenate([np.zeros((*fresh.shape[:2], 1)), fresh @ root.transpose(0, 2, 1)], axis=2)
+    return np.asarray(each[:, decisions.decision_of_row, noise.label_of_row(decisions)])
+
+
+def _log_taken(probabilities: Floats, draws: Floats, decisions: Decisions, noise: KnownNoise | None) -> Floats:
     """(T,) log probability of what was taken, exact also where the probability itself is too small to hold."""
     taken = probabilities[decisions.taken]
     answer = np.log(np.maximum(taken, TINY))
     rare = np.flatnonzero(taken < TINY)
     for at in range(0, len(rare), some := max(1, CELLS // len(draws))):
         now = rare[at : at + some]
-        answer[now] = logsumexp(log_likelihood(decisions[now], draws), axis=0) - np.log(len(draws))
+        answer[now] = logsumexp(log_likelihood(decisions[now], draws, noise), axis=0) - np.log(len(draws))
     return answer
 
 

@@ -78,6 +78,8 @@ def write_report(post: Posterior, path: str | os.PathLike[str], *, seed: int = 0
 
 def page(post: Posterior, *, seed: int = 0) -> str:
     """The page as text."""
+    if post.noise is not None:
+        raise ValueError("a report tells of independent noise, and this posterior has learnt a noise covariance")
     summary, known, d = post.summary(), identify(post), post.decisions
     title = f"What {_count(len(d), 'decision')} say about {_count(len(post.names), 'coefficient')}"
     sections = {

@@ -20,13 +20,17 @@ from understudy.decisions import Decisions
 from understudy.engines.augmented import MOVES, Augmented, options_from, widest
 from understudy.engines.base import Engine
 from understudy.engines.blended import Blended
+from understudy.engines.conditioned import Conditioned
 from understudy.engines.run import Run
+from understudy.engines.wishart import Wishart
 from understudy.kernels._jit import compiled_before
+from understudy.noise import FullNoise, PlacedNoise, place_noise
 from understudy.posterior import Posterior
 from understudy.priors import Gaussian, Placed, Prior, place
 from understudy.separation import find_opening
 
 ENGINES = ("auto", "blended", *MOVES)
+CORRELATED = ("auto", "conditioned", "da")  # engines for a full noise covariance
 CHECKPOINT_SECONDS = 30.0
 
 
@@ -45,6 +49,7 @@ def fit(
     init: Any = None,
     options: Mapping[str, Any] | None = None,
     *,
+    noise: FullNoise | None = None,
     thin: int = 1,
     threads: int | None = None,
     progress: bool | None = None,
@@ -57,11 +62,12 @@ def fit(
         decisions: what was offered and chosen.
         prior: ``Gaussian(2500.0)`` unless said.
         engine: "auto" (which is "blended"), or one of the paper's samplers
-            "da", "px-scale", "px-translate", "px-both".
+            "da", "px-scale", "px-translate", "px-both". With `noise`: "auto" (which is "conditioned") or "da".
         draws, warmup, chains, thin: kept draws a chain, iterations before them, chains, iterations a kept draw.
         seed: the same seed gives the same draws with any number of threads; None picks one and records it.
         init: where chains start, (K,) or (chains, K); unless said, around the posterior mode.
         options: of the paper's samplers: {"utilities": "exact" or "metropolis", "a": 0, "b": 0, "newton": 3}.
+        noise: ``FullNoise(base=...)`` learns the noise covariance of labelled actions; None keeps noise independent.
         threads: how many chains run at once; all cores unless said.
         progress: show a bar; unless said, only on a terminal.
         checkpoint: a file the run is written to now and then, on Ctrl-C and at the end; resume=True continues it.
@@ -83,7 +89,8 @@ def fit(
         print("understudy: compiling its loops for this machine, once; this takes about a minute", file=sys.stderr)
     if placed.flat:
         refuse_improper(decisions, placed)
-    machine = make_engine(engine, decisions, placed, options or {})
+    placed_noise = None if noise is None else place_noise(noise, decisions)
+    machine = make_engine(engine, decisions, placed, options or {}, placed_noise)
     used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     settings = {
         "seed": used_seed, "draws": draws, "warmup": warmup, "chains": chains, "thin": thin, "options": dict(options or {}),
@@ -96,7 +103,7 @@ def fit(
     file = None if checkpoint is None else Path(checkpoint)
     if file is not None:
         refuse_unwritable(file)
-    mark = "" if file is None else _fingerprint(decisions, placed, machine.name, settings)
+    mark = "" if file is None else _fingerprint(decisions, placed, machine.name, settings, placed_noise)
     if resume:
         if file is None:
             raise ValueError("resume=True needs the checkpoint file to resume from")
@@ -105,15 +112,35 @@ def fit(
     if not complete and not all(chain.done for chain in run.chains):
         raise KeyboardInterrupt
     kept, stats = run.collect()
-    posterior = Posterior(kept, decisions, prior, machine.name, stats, {**settings, "complete": complete})
+    width = len(decisions.names)
+    covariance = None if noise is None else _matrices(kept[:, :, width:])
+    posterior = Posterior(
+        kept[:, :, :width], decisions, prior, machine.name, stats, {**settings, "complete": complete}, noise, covariance
+    )
     summary = posterior.summary()
     if not summary.trusted:
         warnings.warn(summary.verdict, NotConvergedWarning, stacklevel=2)
     return posterior
 
 
-def make_engine(name: str, decisions: Decisions, placed: Placed, options: Mapping[str, Any]) -> Engine:
+def make_engine(
+    name: str, decisions: Decisions, placed: Placed, options: Mapping[str, Any], noise: PlacedNoise | None = None
+) -> Engine:
     """The engine of that name, prepared for these decisions."""
+    if noise is not None:
+        if name not in CORRELATED:
+            raise ValueError(
+                f"with a noise covariance there is no engine {name!r}; choose one of {', '.join(CORRELATED)}"
+            )
+        if options:
+            raise ValueError(
+                f"with a noise covariance there are no options, but {', '.join(options)} is given; leave it out"
+            )
+        return Wishart(decisions, placed, noise) if name == "da" else Conditioned(decisions, placed, noise)
+    if name == "conditioned":
+        raise ValueError(
+            'the engine "conditioned" is for a noise covariance; give noise=us.FullNoise(base=...) as well'
+        )
     if name not in ENGINES:
         raise ValueError(f"there is no engine {name!r}; choose one of {', '.join(ENGINES)}")
     if name == "auto":
@@ -180,9 +207,21 @@ def _starting_points(init: Any, chains: int, width: int) -> Floats | None:
     return given
 
 
-def _fingerprint(decisions: Decisions, placed: Placed, engine: str, settings: Mapping[str, Any]) -> str:
+def _matrices(lower: Floats) -> Floats:
+    """(chain, draw, D, D) from the rows of lower triangles, (chain, draw, D (D + 1) / 2)."""
+    size = (np.sqrt(8 * lower.shape[-1] + 1) - 1) / 2
+    i, j = np.tril_indices(round(size))
+    out = np.empty((*lower.shape[:2], round(size), round(size)))
+    out[:, :, i, j] = out[:, :, j, i] = lower
+    return out
+
+
+def _fingerprint(
+    decisions: Decisions, placed: Placed, engine: str, settings: Mapping[str, Any], noise: PlacedNoise | None
+) -> str:
     """What a checkpoint must agree with before it is continued."""
-    digest = hashlib.sha256(repr((engine, sorted(settings.items()))).encode())
+    told = None if noise is None else (noise.labels, noise.base, noise.scale, noise.df, noise.root.tolist())
+    digest = hashlib.sha256(repr((engine, sorted(settings.items()), told)).encode())
     rows = decisions.rows
     parts = (rows.indptr, rows.indices, rows.data) if sp.issparse(rows) else (rows,)
     for part in (*parts, decisions.start, decisions.taken, placed.basis, placed.precision, placed.mean):

@@ -61,6 +61,21 @@ def travel(
     return probability
 
 
+@inline
+def averaged_step(
+    n: int, first: float, goal: float, probability: float, short: float, averaged: float
+) -> tuple[float, float, float]:
+    """Dual averaging (Hoffman and Gelman 2014, section 3.2) after the n-th move: the next step, and what it remembers.
+
+    first: the step it began with. short: by how much acceptance falls short of `goal`. averaged: log of the mean step.
+    """
+    share = 1.0 / (n + 11.0)
+    short = (1.0 - share) * short + share * (goal - probability)
+    now = min(math.log(2.0 * first) - math.sqrt(n + 1.0) / 0.05 * short, math.log(1.9))
+    weight = (n + 1.0) ** -0.75
+    return max(math.exp(now), 1e-2 * first), short, weight * now + (1.0 - weight) * averaged
+
+
 @jit
 def learn_step(
     rng: np.random.Generator,
@@ -74,20 +89,15 @@ def learn_step(
 ) -> float:
     """Move x for as many draws as out (n, D) has while the step learns to be accepted with probability `goal`.
 
-    Dual averaging as in Hoffman and Gelman (2014, section 3.2); paths of about `length`. Returns the averaged step.
+    Paths of about `length`. Returns the averaged step.
     """
     gradient, momentum = np.empty(x.size), np.empty(x.size)
     other, slope, height = np.empty(x.size), np.empty(x.size), np.empty(1)
     height[0] = log_posterior(target, work, x, -np.inf, gradient)
-    first, aim, short, averaged = step, math.log(2.0 * step), 0.0, math.log(step)
+    first, short, averaged = step, 0.0, math.log(step)
     for n in range(out.shape[0]):
         count = min(max(1, int(length / step + 0.5)), 500)
         probability = travel(rng, target, work, step, count, count, x, height, gradient, momentum, other, slope)
-        share = 1.0 / (n + 11.0)
-        short = (1.0 - share) * short + share * (goal - probability)
-        now = min(aim - math.sqrt(n + 1.0) / 0.05 * short, math.log(1.9))
-        weight = (n + 1.0) ** -0.75
-        averaged = weight * now + (1.0 - weight) * averaged
-        step = max(math.exp(now), 1e-2 * first)
+        step, short, averaged = averaged_step(n, first, goal, probability, short, averaged)
         out[n] = x
     return math.exp(averaged)

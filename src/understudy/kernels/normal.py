@@ -5,13 +5,15 @@ and 8.5, interpolating at Chebyshev points; its error is below 1e-13 (3e-11 in t
 
     phi(x) / Phi(x) = y + 1/(y + 2/(y + 3/(y + ...))),   y = -x
 
-has converged to the last bit after a dozen terms; right of it log Phi is zero in double precision.
+has converged to the last bit after a dozen terms; right of it log Phi is zero in double precision. The way back,
+from log Phi(x) to x, is a table of the same kind in -log(-log Phi).
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtri_exp
 
 from understudy._arrays import Floats
 from understudy.kernels._jit import inline, jit
@@ -21,16 +23,19 @@ END = HIGH - 1e-9  # a hair inside the table, so that rounding cannot step over 
 LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
-def _table() -> Floats:
-    """(cells, DEGREE + 1) coefficients of log Phi in u, the place within a cell from -1/2 to 1/2."""
+def _table(function: Callable[[Floats], Floats], low: float, high: float) -> Floats:
+    """(cells, DEGREE + 1) coefficients of a function in u, the place within a cell from -1/2 to 1/2."""
     points = 0.5 * np.cos((2 * np.arange(DEGREE + 1) + 1) * np.pi / (2 * (DEGREE + 1)))
-    middles = LOW + (np.arange(round((HIGH - LOW) * CELLS)) + 0.5) / CELLS
-    values = log_ndtr(middles[:, None] + points[None, :] / CELLS)
+    middles = low + (np.arange(math.ceil((high - low) * CELLS)) + 0.5) / CELLS
+    values = function(middles[:, None] + points[None, :] / CELLS)
     powers = np.vander(points, DEGREE + 1, increasing=True)
     return np.ascontiguousarray(np.linalg.solve(powers, values.T).T)
 
 
-TABLE = _table()
+TABLE = _table(log_ndtr, LOW, HIGH)
+FAR, NEAR = float(log_ndtr(LOW)), -1e-16  # log Phi at the ends of the way back
+BACK_LOW = -math.log(-FAR)
+BACK = _table(lambda y: ndtri_exp(-np.exp(-y)), BACK_LOW, -math.log(-NEAR) + 1.0 / CELLS)
 
 
 @inline
@@ -77,6 +82,24 @@ def log_cdf_and_ratio(x: float) -> tuple[float, float]:
         2.0 * TABLE[i, 2] + u * (3.0 * TABLE[i, 3] + u * (4.0 * TABLE[i, 4] + u * 5.0 * TABLE[i, 5]))
     )
     return value, CELLS * slope
+
+
+@inline
+def quantile_of_log(p: float) -> float:
+    """X with log Phi(x) = p, to 1e-10; left of the tables by Newton's steps from the first term of the expansion."""
+    if p < FAR:
+        x = -math.sqrt(-2.0 * (p + LOG_ROOT_TWO_PI) - math.log(-2.0 * p))
+        for _ in range(4):
+            ratio = _far_ratio(x)
+            x -= (-0.5 * x * x - LOG_ROOT_TWO_PI - math.log(ratio) - p) / ratio
+        return x
+    y = (-math.log(-min(p, NEAR)) - BACK_LOW) * CELLS
+    i = np.uint64(np.int64(y))
+    u = y - np.int64(y) - 0.5
+    value: float = BACK[i, 0] + u * (
+        BACK[i, 1] + u * (BACK[i, 2] + u * (BACK[i, 3] + u * (BACK[i, 4] + u * BACK[i, 5])))
+    )
+    return value
 
 
 @jit
