@@ -143,9 +143,10 @@ def log_posterior(problem: Problem, room: Room, theta: Floats, logs: Floats, gra
     scale = scale_of(root, problem.trace)
     off = scale * theta[:free] - problem.middle
     heavy = problem.precision @ off
-    total += free * math.log(scale) - 0.5 * dot(off, heavy)
+    stretch = float(free)  # of s q against q: s to this power
+    total += stretch * math.log(scale) - 0.5 * dot(off, heavy)
     gradient[:free] -= scale * heavy
-    in_scale = free / scale - dot(heavy, theta[:free])
+    in_scale = stretch / scale - dot(heavy, theta[:free])
     if problem.trace:
         in_root -= (in_scale * scale / np.sum(root * root)) * root
     else:
@@ -164,8 +165,9 @@ def log_posterior(problem: Problem, room: Room, theta: Floats, logs: Floats, gra
             at += 1
     for i in range(1, size):
         # the coordinates' stretch is exp(-sum over i of (i + 1) log N_ii), and the first log N_ii is minus the others
-        total -= i * theta[at]
-        gradient[at] = in_root[i, i] * root[i, i] - in_root[0, 0] * root[0, 0] - i
+        stretch = float(i)
+        total -= stretch * theta[at]
+        gradient[at] = in_root[i, i] * root[i, i] - in_root[0, 0] * root[0, 0] - stretch
         at += 1
     return total
 
