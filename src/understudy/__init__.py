@@ -6,6 +6,8 @@ from understudy.decisions import Block, Decisions
 from understudy.engines.fit import NotConvergedWarning, fit
 from understudy.frames import from_csv, from_file, from_frame, from_parquet, to_file, to_frame
 from understudy.identify import identify
+from understudy.learn import learn_mdp
+from understudy.learnt import LearntMDP
 from understudy.likelihood import choice_probabilities, log_likelihood
 from understudy.mdp import MDP, random_mdp
 from understudy.posterior import Posterior, load
@@ -19,6 +21,7 @@ __all__ = [
     "Decisions",
     "Flat",
     "Gaussian",
+    "LearntMDP",
     "NotConvergedWarning",
     "Posterior",
     "Understudy",
@@ -29,6 +32,7 @@ __all__ = [
     "from_frame",
     "from_parquet",
     "identify",
+    "learn_mdp",
     "load",
     "log_likelihood",
     "plots",

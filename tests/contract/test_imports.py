@@ -22,6 +22,7 @@ LAYERS = [
         "worlds",
         "mdp",
         "mdp_input",
+        "trajectories",
         "reward",
         "frames",
         "likelihood",
@@ -31,7 +32,7 @@ LAYERS = [
         "priors",
         "noise",
     },
-    {"engines", "predict", "identify", "population", "ranking", "cluster"},
+    {"engines", "predict", "identify", "learn", "learnt", "population", "ranking", "cluster"},
     {"estimator", "report", "plots"},
     {"cli", "studio", "paper"},
 ]
