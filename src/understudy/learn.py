@@ -76,8 +76,8 @@ def learn_mdp(
         )
     seen = see(trajectories, states, actions, episodes)
     shapes, exists = concentrations(concentration, available, seen)
-    engine, decisions = _prepare(seen, shapes, exists, belief, action_rewards)
-    size = chains * draws * (len(decisions.names) + engine.rows.where.size)
+    engine, met = prepare(seen, shapes, exists, belief, action_rewards)
+    size = chains * draws * (len(met.names) + engine.rows.where.size)
     if size > MOST:
         raise ValueError(
             f"the draws would be {size:,} numbers, and at most {MOST:,} are kept; ask for fewer draws or chains (thin lets "
@@ -99,7 +99,7 @@ def learn_mdp(
     if not complete and not all(chain.done for chain in run.chains):
         raise KeyboardInterrupt
     kept, stats = run.collect()
-    width = len(decisions.names)
+    width = len(met.names)
     answer = _answer(seen, shapes, exists, kept[..., width:], action_rewards)
     value = Posterior(kept[..., :width], answer, belief, engine.name, stats, {**settings, "complete": complete})
     learnt = LearntMDP(value, kept[..., width:], shapes, seen.counts, exists, seen.x, seen.states, seen.actions)
@@ -109,24 +109,22 @@ def learn_mdp(
     return learnt
 
 
-def _prepare(
+def prepare(
     seen: Seen, prior: Floats, exists: Bools, belief: Gaussian, action_rewards: bool
 ) -> tuple[Joint, Decisions]:
-    """The engine for what was seen, and the decisions with the rows that transitions alone suggest."""
+    """The engine for what was seen; and each kind of choice as a decision, with the rows that transitions alone suggest."""
     shape = prior + seen.counts * (prior > 0.0)
     mean = shape / np.where(exists.T, shape.sum(axis=2), 1.0)[:, :, None]
     mdp = MDP(mean, exists, states=seen.states, actions=seen.actions)
     rows = lay_out(shape, exists, action_rewards)
     choices, x, a = count_choices(seen, exists, rows.start)
     met = mdp.decisions(x, a, action_rewards=action_rewards)
-    times = np.zeros((len(seen.states), len(seen.actions)))
-    np.add.at(times, (seen.x, seen.a), 1.0)
-    return Joint.build(rows, choices, place(belief, met), met, times[x, a]), met
+    return Joint.build(rows, choices, place(belief, met), met), met
 
 
 def lay_out(shape: Floats, exists: Bools, action_rewards: bool) -> Rows:
     """The rows of shapes (M, N, N), state by state, with the cells that are not ruled out."""
-    N, M = exists.shape
+    N = len(exists)
     owner, offered = np.nonzero(exists)
     cells = shape[offered, owner]
     row, where = np.nonzero(cells > 0.0)

@@ -157,7 +157,9 @@ class LearntMDP:
         """
         shares = maximum_and_shares(self._utilities, self.mdp.start)[1]
         low, high = np.quantile(self._chances, [0.05, 0.95], axis=0)
-        return Policy(shares.mean(axis=0), self._chances.mean(axis=0), low, high, self._decisions(range(len(self.states))))
+        return Policy(
+            shares.mean(axis=0), self._chances.mean(axis=0), low, high, self._decisions(range(len(self.states)))
+        )
 
     def predict(self, states: Any, actions: Any = None) -> Prediction:
         """What is chosen in these states, averaged over values and transitions; scored against `actions` where given."""
@@ -249,8 +251,5 @@ def _read(file: Any) -> LearntMDP | Posterior:
         file["constant_data/counts"][...],
         file["constant_data/available"][...].astype(bool),
         file["constant_data/visited"][...],
-        *(
-            tuple(range(len(labels[name])) if plain[name] else labels[name])
-            for name in ("states", "actions")
-        ),
+        *(tuple(range(len(labels[name])) if plain[name] else labels[name]) for name in ("states", "actions")),
     )

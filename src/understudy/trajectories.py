@@ -58,7 +58,8 @@ def see(trajectories: Any, states: Any, actions: Any, episodes: Any = None) -> S
         parts.append((x[: a.size], a))
     if episodes is not None and len(pairs) != 1:
         raise ValueError("episodes cut one flat trajectory (states, actions); a list of trajectories is cut already")
-    return Seen(*(np.concatenate(part) for part in zip(*parts, strict=True)), counts, of_state, of_action)
+    x, a = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Seen(x, a, counts, of_state, of_action)
 
 
 def _labels(what: str, given: Any) -> tuple[Any, ...]:

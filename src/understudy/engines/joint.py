@@ -21,10 +21,20 @@ from understudy.likelihood import posterior_mode
 from understudy.priors import Placed
 
 BRIEF = 100  # a warm-up shorter than this learns nothing
-PARTS = (0.1, 0.25, 0.25, 0.2)  # of warm-up: each learns a step, and with it how far the next should reach; the rest counts
+PARTS = (
+    0.1,
+    0.25,
+    0.25,
+    0.2,
+)  # of warm-up: each learns a step, and with it how far the next should reach; the rest counts
 SAFE = 0.05  # the step of a chain that was not warmed up
-WORTH, MOST = 0.4, 20  # a kept draw takes as many iterations as make it worth about this many independent ones, up to MOST
-FLATTEST = 0.5  # a cell with less than this of prior and transitions has a tail that no straight step suits: no longer steps
+WORTH, MOST = (
+    0.4,
+    20,
+)  # a kept draw takes as many iterations as make it worth about this many independent ones, up to MOST
+FLATTEST = (
+    0.5  # a cell with less than this of prior and transitions has a tail that no straight step suits: no longer steps
+)
 FORCE = 20.0  # draws by which a cell's first guess of its spread counts
 
 
@@ -44,9 +54,9 @@ class Joint:
         return "joint"
 
     @staticmethod
-    def build(rows: Rows, choices: Choices, placed: Placed, met: Decisions, weight: Floats) -> Joint:
+    def build(rows: Rows, choices: Choices, placed: Placed, met: Decisions) -> Joint:
         """Find the value's mode where the rows are what transitions alone say; `met` are the kinds of choices at these rows."""
-        mode, information = posterior_mode(met, placed, weight)
+        mode, information = posterior_mode(met, placed, choices.offers.weight)
         return Joint(rows, choices, placed, mode, information)
 
     @property
@@ -103,7 +113,7 @@ class Joint:
         """The spread of each cell over draws of t, never beyond the first guess."""
         first = self._spread
         found = (len(t) * t.var(axis=0) + FORCE * first**2) / (len(t) + FORCE)
-        return np.minimum(np.sqrt(found), first)
+        return np.asarray(np.minimum(np.sqrt(found), first))
 
     def advance(self, rng: np.random.Generator, state: State, draws: int, thin: int) -> tuple[State, Floats, Stats]:
         """Go on for draws * thin steps; a draw is the value and then the probability of every cell."""
