@@ -33,7 +33,7 @@ LAYERS = [
         "noise",
     },
     {"engines", "predict", "identify", "learn", "learnt", "population", "ranking", "cluster"},
-    {"estimator", "report", "plots"},
+    {"estimator", "report", "plots", "along", "canvas"},
     {"cli", "studio", "paper"},
 ]
 LAYER = {room: layer for layer, rooms in enumerate(LAYERS) for room in rooms}
