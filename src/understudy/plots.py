@@ -29,12 +29,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from understudy.learnt import LearntMDP
     from understudy.predict import Prediction
     from understudy.reward import Reward
 
 CHAINS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
 PANELS = 12  # small multiples in one figure
 LINES = 40  # intervals in one figure
+FEW = 10  # states that are named, with numbers, in a table of transitions
 POINTS = 1000  # of a trace: more only makes the line thicker
 SMOOTHED = 4000  # draws behind one density curve
 
@@ -138,6 +140,46 @@ def reward_intervals(reward: Reward, truth: Any = None) -> Figure:
         true = true - true.mean()
     draws = reward.draws.reshape(-1, len(names))
     return _intervals(draws, names, true, "The reward behind the values", "reward, up to an additive constant")
+
+
+def transitions(learnt: LearntMDP) -> Figure:
+    """What was learnt of the transitions: for each action the mean of p(y | x, a), and below it how unsure that is."""
+    both = {"mean": learnt.mean_transitions, "sd": learnt.sd_transitions}
+    names, count = [_short(str(state)) for state in learnt.states], len(learnt.actions)
+    few = len(names) <= FEW
+    with style():
+        figure = new_figure(1.2 + 2.3 * count, 5.2)
+        grid = figure.subplots(2, count, squeeze=False)
+        for line, (what, numbers) in zip(grid, both.items(), strict=True):
+            top = 1.0 if what == "mean" else float(numbers.max()) or 1.0
+            for a, at in enumerate(line):
+                image = at.imshow(numbers[a], cmap="Blues", vmin=0.0, vmax=top)
+                at.set_title(f"action {_short(str(learnt.actions[a]))}: {what}")
+                for side in at.spines.values():
+                    side.set_visible(False)
+                if few:
+                    at.set_xticks(range(len(names)), names)
+                    at.set_yticks(range(len(names)), names)
+                    for (x, y), p in np.ndenumerate(numbers[a]):
+                        at.text(
+                            y,
+                            x,
+                            f"{p:.2f}",
+                            ha="center",
+                            va="center",
+                            fontsize=7,
+                            color="white" if p > 0.6 * top else INK,
+                        )
+            line[0].set_ylabel("from state")
+            figure.colorbar(image, ax=list(line), shrink=0.8)
+        for at in grid[-1]:
+            at.set_xlabel("to state")
+        finish(
+            figure,
+            "Where actions lead: the transitions that were learnt",
+            f"{learnt.counts.sum():,} transitions were seen.",
+        )
+    return figure
 
 
 def calibration(prediction: Prediction) -> Figure:
