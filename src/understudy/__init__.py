@@ -6,6 +6,8 @@ from understudy.decisions import Block, Decisions
 from understudy.engines.fit import NotConvergedWarning, fit
 from understudy.frames import from_csv, from_file, from_frame, from_parquet, to_file, to_frame
 from understudy.identify import identify
+from understudy.learn import learn_mdp
+from understudy.learnt import LearntMDP
 from understudy.likelihood import choice_probabilities, log_likelihood
 from understudy.mdp import MDP, random_mdp
 from understudy.noise import FullNoise, KnownNoise
@@ -22,6 +24,7 @@ __all__ = [
     "FullNoise",
     "Gaussian",
     "KnownNoise",
+    "LearntMDP",
     "NotConvergedWarning",
     "Posterior",
     "Understudy",
@@ -32,6 +35,7 @@ __all__ = [
     "from_frame",
     "from_parquet",
     "identify",
+    "learn_mdp",
     "load",
     "log_likelihood",
     "plots",

@@ -7,12 +7,21 @@ Every function returns a matplotlib Figure that belongs to nobody else: nothing 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from understudy._arrays import Floats, Ints
+from understudy.along import hazard as hazard
+from understudy.along import reward_curve as reward_curve
+from understudy.canvas import BLUE as BLUE
+from understudy.canvas import GREY as GREY
+from understudy.canvas import INK as INK
+from understudy.canvas import ORANGE as ORANGE
+from understudy.canvas import STYLE as STYLE
+from understudy.canvas import finish as finish
+from understudy.canvas import new_figure as new_figure
+from understudy.canvas import style as style
 from understudy.posterior import Posterior
 from understudy.priors import place
 
@@ -20,34 +29,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from understudy.learnt import LearntMDP
     from understudy.predict import Prediction
     from understudy.reward import Reward
 
-BLUE, ORANGE, GREY, INK = "#0072b2", "#d55e00", "#8a8f98", "#22262b"
 CHAINS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
 PANELS = 12  # small multiples in one figure
 LINES = 40  # intervals in one figure
+FEW = 10  # states that are named, with numbers, in a table of transitions
 POINTS = 1000  # of a trace: more only makes the line thicker
 SMOOTHED = 4000  # draws behind one density curve
-
-STYLE: dict[Any, Any] = {
-    "font.size": 9.0,
-    "axes.titlesize": 9.5,
-    "axes.titlelocation": "left",
-    "axes.labelcolor": INK,
-    "axes.edgecolor": GREY,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.8,
-    "text.color": INK,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "figure.dpi": 150.0,
-    "savefig.dpi": 150.0,
-    "legend.frameon": False,
-}
 
 
 def posterior_densities(post: Posterior, truth: Any = None) -> Figure:
@@ -183,6 +174,46 @@ def noise_correlations(post: Posterior) -> Figure:
     return figure
 
 
+def transitions(learnt: LearntMDP) -> Figure:
+    """What was learnt of the transitions: for each action the mean of p(y | x, a), and below it how unsure that is."""
+    both = {"mean": learnt.mean_transitions, "sd": learnt.sd_transitions}
+    names, count = [_short(str(state)) for state in learnt.states], len(learnt.actions)
+    few = len(names) <= FEW
+    with style():
+        figure = new_figure(1.2 + 2.3 * count, 5.2)
+        grid = figure.subplots(2, count, squeeze=False)
+        for line, (what, numbers) in zip(grid, both.items(), strict=True):
+            top = 1.0 if what == "mean" else float(numbers.max()) or 1.0
+            for a, at in enumerate(line):
+                image = at.imshow(numbers[a], cmap="Blues", vmin=0.0, vmax=top)
+                at.set_title(f"action {_short(str(learnt.actions[a]))}: {what}")
+                for side in at.spines.values():
+                    side.set_visible(False)
+                if few:
+                    at.set_xticks(range(len(names)), names)
+                    at.set_yticks(range(len(names)), names)
+                    for (x, y), p in np.ndenumerate(numbers[a]):
+                        at.text(
+                            y,
+                            x,
+                            f"{p:.2f}",
+                            ha="center",
+                            va="center",
+                            fontsize=7,
+                            color="white" if p > 0.6 * top else INK,
+                        )
+            line[0].set_ylabel("from state")
+            figure.colorbar(image, ax=list(line), shrink=0.8)
+        for at in grid[-1]:
+            at.set_xlabel("to state")
+        finish(
+            figure,
+            "Where actions lead: the transitions that were learnt",
+            f"{learnt.counts.sum():,} transitions were seen.",
+        )
+    return figure
+
+
 def calibration(prediction: Prediction) -> Figure:
     """Did predictions made with probability p come true in a share p of the decisions?
 
@@ -271,46 +302,10 @@ def _panels(
     return figure
 
 
-def finish(figure: Figure, title: str, note: str) -> None:
-    """A title, one legend of all marks below it, and at the foot what the reader should know."""
-    inch = 1.0 / figure.get_figheight()
-    edge = 0.1 / figure.get_figwidth()
-    figure.text(edge, 1.0 - 0.1 * inch, title, va="top", fontsize=11.5, fontweight="bold")
-    marks = {name: mark for at in figure.axes for mark, name in zip(*at.get_legend_handles_labels(), strict=True)}
-    where = (edge, 1.0 - 0.36 * inch)
-    figure.legend(
-        list(marks.values()), list(marks), loc="upper left", bbox_to_anchor=where, ncols=len(marks) or 1, fontsize=8,
-        borderpad=0.0,
-    )  # fmt: skip
-    foot = 0.25 * inch if note else 0.0
-    if note:
-        figure.text(edge, 0.06 * inch, note, va="bottom", fontsize=8, color="#5b6069")
-    figure.set_layout_engine("constrained", rect=(edge / 2, foot, 1.0 - edge, 1.0 - foot - 0.58 * inch))
-
-
 def _chain(i: int, chains: int) -> dict[str, Any]:
     """The colour of a chain, and its label while there are few enough to tell apart."""
     label = f"chain {i + 1}" if chains <= 4 else "each chain"
     return {"color": CHAINS[i % len(CHAINS)], "label": label}
-
-
-def style() -> AbstractContextManager[None]:
-    """Our looks for as long as a figure is drawn."""
-    import matplotlib
-
-    # the reader's own settings are set aside; only to look up the backend would load pyplot
-    plain = {key: matplotlib.rcParamsDefault[key] for key in matplotlib.rcParamsDefault if "backend" not in key}
-    return matplotlib.rc_context({**plain, **STYLE})
-
-
-def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of so many inches that belongs to nobody else."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height))
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def _worth_showing(post: Posterior) -> tuple[Ints, str]:

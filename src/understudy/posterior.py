@@ -13,10 +13,10 @@ import io
 import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,6 +33,7 @@ INDEPENDENT = 1  # the format of a posterior with independent noise, which older
 SEAL = b"understudy sha256 "  # then 32 bytes: the checksum of all bytes before the seal
 
 Array = np.ndarray[Any, Any]
+Thing = TypeVar("Thing")
 Variables = dict[str, tuple[tuple[str, ...], Array]]  # name -> dimensions and numbers
 
 
@@ -181,38 +182,53 @@ class Posterior:
         Args:
             log_likelihood: add the exact log-likelihood of every choice under every draw, as arviz.loo needs.
         """
-        import xarray as xr
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # ArviZ 0.23 announces 1.0 once a day
-            import arviz
-
-        sets = {name: xr.Dataset(group) for name, group in _groups(self, log_likelihood).items()}
-        if "InferenceData" in vars(arviz):
-            return arviz.InferenceData(attrs=_attributes(self), **sets)
-        return xr.DataTree.from_dict({"/": xr.Dataset(attrs=_attributes(self)), **sets})
+        return as_arviz(attributes(self), groups(self, log_likelihood))
 
     def save(self, path: str | os.PathLike[str], log_likelihood: bool = False) -> None:
         """Write a NetCDF file that `load` and ArviZ read; the file is there whole or not at all."""
-        import h5netcdf
+        write_groups(path, attributes(self), groups(self, log_likelihood))
 
-        refuse_unwritable(Path(path))
-        # written to memory first: a full disk then meets a plain write, which fails cleanly
-        image = io.BytesIO()
-        with h5netcdf.File(image, "w") as file:
-            for key, value in _attributes(self).items():
-                file.attrs[key] = value
-            for name, variables in _groups(self, log_likelihood).items():
-                _write(file.create_group(name), variables)
-        seal = SEAL + hashlib.sha256(image.getbuffer()).digest()
-        image.seek(0, os.SEEK_END)
-        image.write(seal)
-        with whole_file(path) as stream:
-            stream.write(image.getbuffer())
+
+def as_arviz(notes: Mapping[str, Any], contents: Mapping[str, Variables]) -> Any:
+    """Groups of arrays as ArviZ holds them."""
+    import xarray as xr
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # ArviZ 0.23 announces 1.0 once a day
+        import arviz
+
+    sets = {name: xr.Dataset(group) for name, group in contents.items()}
+    if "InferenceData" in vars(arviz):
+        return arviz.InferenceData(attrs=notes, **sets)
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=notes), **sets})
+
+
+def write_groups(path: str | os.PathLike[str], notes: Mapping[str, Any], contents: Mapping[str, Variables]) -> None:
+    """Write groups of arrays and the file's attributes as NetCDF, with a seal."""
+    import h5netcdf
+
+    refuse_unwritable(Path(path))
+    # written to memory first: a full disk then meets a plain write, which fails cleanly
+    image = io.BytesIO()
+    with h5netcdf.File(image, "w") as file:
+        for key, value in notes.items():
+            file.attrs[key] = value
+        for name, variables in contents.items():
+            _write(file.create_group(name), variables)
+    seal = SEAL + hashlib.sha256(image.getbuffer()).digest()
+    image.seek(0, os.SEEK_END)
+    image.write(seal)
+    with whole_file(path) as stream:
+        stream.write(image.getbuffer())
 
 
 def load(path: str | os.PathLike[str]) -> Posterior:
     """Read a posterior that `Posterior.save` wrote."""
+    return read_groups(path, read_posterior)
+
+
+def read_groups(path: str | os.PathLike[str], read: Callable[[Any], Thing]) -> Thing:
+    """What `read` makes of a sealed file of ours; everything that can be wrong with the file is said in a sentence."""
     import h5py
 
     source = Path(path)
@@ -234,16 +250,16 @@ def load(path: str | os.PathLike[str]) -> Posterior:
             with h5py.File(stream, "r") as file:
                 ours = str(file.attrs.get("created_by")) == "understudy"
                 version = int(np.ravel(file.attrs["format_version"])[0]) if ours else FORMAT
-                posterior = _read(file) if ours and version <= FORMAT else None
+                found = read(file) if ours and version <= FORMAT else None
         except Exception:  # HDF5 reports damage through nearly every kind of exception there is
             raise ValueError(damaged) from None
     if version > FORMAT:
         raise ValueError(
             f"{source} was written by a newer understudy (file format {version}; this one reads {FORMAT}); upgrade it"
         )
-    if posterior is None:
+    if found is None:
         raise ValueError(f"{source} is not a posterior saved by understudy: it is some other program's NetCDF file")
-    return posterior
+    return found
 
 
 def _intact(stream: BinaryIO) -> bool:
@@ -271,7 +287,8 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{value!r} is a {type(value).__name__}")
 
 
-def _attributes(post: Posterior) -> dict[str, Any]:
+def attributes(post: Posterior) -> dict[str, Any]:
+    """Everything that is not an array, as JSON."""
     if isinstance(post.prior, Flat):
         prior = {"kind": "flat", "centred": post.prior.centred}
     else:
@@ -287,7 +304,7 @@ def _attributes(post: Posterior) -> dict[str, Any]:
     }
 
 
-def _groups(post: Posterior, log_likelihood: bool) -> dict[str, Variables]:
+def groups(post: Posterior, log_likelihood: bool) -> dict[str, Variables]:
     """Everything that is an array, as ArviZ groups it; a variable named like its dimension labels it."""
     d, (chains, draws, _) = post.decisions, post.draws.shape
     each = ("chain", "draw")
@@ -351,7 +368,7 @@ def _write(group: Any, variables: Variables) -> None:
         variable.attrs["dtype"] = "bool" if data.dtype.kind == "b" else data.dtype.str
 
 
-def _read(file: Any) -> Posterior:
+def read_posterior(file: Any) -> Posterior:
     """What `save` wrote, checked afresh as it is put together."""
     import h5py
 

@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike
 from understudy._arrays import Floats, Ints
 from understudy.decisions import Decisions
 
+TIED = 0.9  # a correlation beyond which coefficients are one curve rather than many numbers
+
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -75,6 +77,15 @@ class Placed:
         """(K, K) precision of v with the constants of centred blocks let loose."""
         loose = self.slack * (self.constants @ self.constants.T)
         return np.asarray(self.basis @ self.precision @ self.basis.T + loose)
+
+    @cached_property
+    def tied(self) -> bool:
+        """Whether some coefficients can hardly move alone: the prior correlates them by more than TIED."""
+        if self.flat:
+            return False
+        covariance = np.linalg.inv(self.whole)
+        sd = np.sqrt(np.diag(covariance))
+        return bool(np.abs(np.tril(covariance / np.outer(sd, sd), -1)).max() > TIED)
 
     def loosened(self, rng: np.random.Generator, v: Floats) -> Floats:
         """Draws of v (n, K) with the constants of centred blocks drawn anew."""

@@ -84,8 +84,12 @@ def recover(
     def best(utilities: Floats) -> Floats:
         return expected_maximum(utilities, start) if noise else _maximum(utilities, start)
 
-    ahead = each_draw(rows, offered, v, extra, best)
-    if noise or extra is not None:
+    return behind(states, v, each_draw(rows, offered, v, extra, best), discount, noise or extra is not None)
+
+
+def behind(states: tuple[Any, ...], v: Floats, ahead: Floats, discount: float, discounted: bool) -> Reward:
+    """The reward from values v (..., N) and the best of what each state leads to; discounted: v is discount V."""
+    if discounted:
         draws, shift = v / discount - ahead, "c (1 - discount) / discount"
     else:
         draws, shift = v - discount * ahead, "c (1 - discount)"

@@ -22,6 +22,7 @@ LAYERS = [
         "worlds",
         "mdp",
         "mdp_input",
+        "trajectories",
         "reward",
         "frames",
         "likelihood",
@@ -31,8 +32,8 @@ LAYERS = [
         "priors",
         "noise",
     },
-    {"engines", "predict", "identify", "population", "ranking", "cluster"},
-    {"estimator", "report", "plots"},
+    {"engines", "predict", "identify", "learn", "learnt", "population", "ranking", "cluster"},
+    {"estimator", "report", "plots", "along", "canvas"},
     {"cli", "studio", "paper"},
 ]
 LAYER = {room: layer for layer, rooms in enumerate(LAYERS) for room in rooms}

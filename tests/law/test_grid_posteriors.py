@@ -89,3 +89,16 @@ def test_counting_both_translations_of_action_rewards_is_caught(
     off = [z_of_mean(draws[:, k], mean[k]) for k in range(4)]
     off += [z_of_mean((draws[:, k] - mean[k]) ** 2, sd[k] ** 2) for k in range(4)]
     assert max(np.abs(off)) > limit(1e-6)
+
+
+def test_a_prior_that_ties_coefficients_agrees_with_the_grid() -> None:
+    """The default engine bends coordinates one by one, which such a prior forbids: it keeps them straight."""
+    prior = us.Gaussian([[4.0, 3.9], [3.9, 4.0]])
+    decisions = PROBLEMS["two features"]
+    engine = build(("blended", Options()), decisions, prior)
+    assert engine.placed.tied
+    draws = long_run(engine, 100_000, seed=2, init=np.zeros(2))
+    mean, sd = _exact(decisions, prior)
+    for k in range(2):
+        assert_mean(draws[:, k], mean[k], false_alarm=1e-6)
+        assert_sd(draws[:, k], mean[k], sd[k], false_alarm=1e-6)

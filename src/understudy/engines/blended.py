@@ -140,10 +140,10 @@ class Blended:
         """Coordinates in which the curvature of the log posterior, averaged over some draws of v, is the identity.
 
         Bent ones let the constants of centred blocks loose. With few coefficients that dimension costs leaps more than
-        bending gains them.
+        bending gains them. A prior that ties neighbours together, such as a smooth curve's, forbids bending each by itself.
         """
         points = 4 + min(values.shape[1], 28)
-        if self.few and self.placed.constants.size:
+        if (self.few and self.placed.constants.size) or self.placed.tied:
             return Chart.flat(self.counted, self.placed, values, points)
         return Chart.curved(self.counted, self.placed, self.placed.loosened(rng, values), points)
 

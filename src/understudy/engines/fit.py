@@ -78,15 +78,9 @@ def fit(
     if not isinstance(decisions, Decisions):
         raise ValueError(f"fit needs Decisions, not {type(decisions).__name__}; us.from_frame makes them from a table")
     _ = decisions.taken  # refuses decisions without choices
-    for what, number, least in (
-        ("draws", draws, 1), ("warmup", warmup, 0), ("chains", chains, 1), ("thin", thin, 1),
-        ("threads", 1 if threads is None else threads, 1), ("seed", 0 if seed is None else seed, 0),
-    ):  # fmt: skip
-        if not isinstance(number, int | np.integer) or number < least:
-            raise ValueError(f"{what} must be a whole number, at least {least}; it is {number!r}")
+    refuse_bad_counts(draws, warmup, chains, thin, threads, seed)
     placed = place(prior, decisions)
-    if progress is not False and not compiled_before():
-        print("understudy: compiling its loops for this machine, once; this takes about a minute", file=sys.stderr)
+    announce_compiling(progress)
     if placed.flat:
         refuse_improper(decisions, placed)
     placed_noise = None if noise is None else place_noise(noise, decisions)
@@ -108,7 +102,7 @@ def fit(
         if file is None:
             raise ValueError("resume=True needs the checkpoint file to resume from")
         run.restore(file, mark)
-    complete = _drive(run, machine.name, threads, progress, file, mark)
+    complete = drive(run, machine.name, threads, progress, file, mark)
     if not complete and not all(chain.done for chain in run.chains):
         raise KeyboardInterrupt
     kept, stats = run.collect()
@@ -121,6 +115,22 @@ def fit(
     if not summary.trusted:
         warnings.warn(summary.verdict, NotConvergedWarning, stacklevel=2)
     return posterior
+
+
+def refuse_bad_counts(draws: Any, warmup: Any, chains: Any, thin: Any, threads: Any, seed: Any) -> None:
+    """Refuse what is no whole number, or too small."""
+    for what, number, least in (
+        ("draws", draws, 1), ("warmup", warmup, 0), ("chains", chains, 1), ("thin", thin, 1),
+        ("threads", 1 if threads is None else threads, 1), ("seed", 0 if seed is None else seed, 0),
+    ):  # fmt: skip
+        if not isinstance(number, int | np.integer) or number < least:
+            raise ValueError(f"{what} must be a whole number, at least {least}; it is {number!r}")
+
+
+def announce_compiling(progress: bool | None) -> None:
+    """Say why the first run on a machine begins slowly."""
+    if progress is not False and not compiled_before():
+        print("understudy: compiling its loops for this machine, once; this takes about a minute", file=sys.stderr)
 
 
 def make_engine(
@@ -164,7 +174,7 @@ def refuse_improper(decisions: Decisions, placed: Placed) -> None:
     )
 
 
-def _drive(run: Run, name: str, threads: int | None, progress: bool | None, file: Path | None, mark: str) -> bool:
+def drive(run: Run, name: str, threads: int | None, progress: bool | None, file: Path | None, mark: str) -> bool:
     """Run to the end with a bar and checkpoints; False when Ctrl-C ended it."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
