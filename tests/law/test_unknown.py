@@ -236,4 +236,4 @@ def test_ranks_are_uniform_in_the_long_run() -> None:
 def test_a_wrong_law_of_the_rows_is_caught(wrong: str) -> None:
     """Transitions counted twice; rows fixed at what transitions alone suggest."""
     with pytest.raises(AssertionError, match="ranks are not uniform"):
-        _check(ranks(300, seed=4, **{wrong: True}))
+        _check(ranks(150, seed=4, **{wrong: True}))
