@@ -9,11 +9,14 @@ from understudy.identify import identify
 from understudy.learn import learn_mdp
 from understudy.learnt import LearntMDP
 from understudy.likelihood import choice_probabilities, log_likelihood
+from understudy.limits import OpenEndedWarning
 from understudy.mdp import MDP, random_mdp
 from understudy.noise import FullNoise, KnownNoise
+from understudy.orders import Orders
 from understudy.posterior import Posterior, load
 from understudy.predict import policy, predict
 from understudy.priors import Flat, Gaussian
+from understudy.ranking import Ranking, rank
 
 __version__ = "0.1.0"
 __all__ = [
@@ -26,7 +29,10 @@ __all__ = [
     "KnownNoise",
     "LearntMDP",
     "NotConvergedWarning",
+    "OpenEndedWarning",
+    "Orders",
     "Posterior",
+    "Ranking",
     "Understudy",
     "choice_probabilities",
     "fit",
@@ -42,6 +48,7 @@ __all__ = [
     "policy",
     "predict",
     "random_mdp",
+    "rank",
     "to_file",
     "to_frame",
     "worlds",

@@ -200,6 +200,28 @@ def to_file(decisions: Decisions, path: str | os.PathLike[str]) -> None:
                 pyarrow.csv.write_csv(table, packed)
 
 
+def read_columns(table: Any, names: Sequence[str]) -> dict[str, list[Any]]:
+    """Some columns of a dataframe or of a .parquet, .pq, .csv or .csv.gz file, as lists; text stays as it was written."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet as pq
+
+    if isinstance(table, str | os.PathLike):
+        path = table
+        if _format(path) == "parquet":
+            with _reading(path, "Parquet"), pq.ParquetFile(path) as file:
+                table = file.read()
+        else:
+            text = pa.csv.ConvertOptions(column_types={name: pa.string() for name in names}, strings_can_be_null=True)
+            with _reading(path, "CSV"):
+                table = pa.csv.read_csv(path, convert_options=text)
+    frame, columns = _opened(table)
+    for name in names:
+        if name not in columns:
+            raise ValueError(f"the table has no column {name!r}, only {', '.join(map(repr, columns))}")
+    return {name: column.to_pylist() for name, column in _collected(frame, list(names)).items()}
+
+
 def _format(path: str | os.PathLike[str]) -> str:
     for ending, kind in ((".parquet", "parquet"), (".pq", "parquet"), (".csv", "csv"), (".csv.gz", "csv.gz")):
         if os.fspath(path).lower().endswith(ending):

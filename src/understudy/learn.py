@@ -67,7 +67,7 @@ def learn_mdp(
     Ctrl-C returns the draws made so far. A result that has not converged, in values or transitions, comes with a
     NotConvergedWarning. Draws take 8 bytes for each value and possible transition: more than 400 MB are refused.
     """
-    refuse_bad_counts(draws, warmup, chains, thin, threads, seed)
+    refuse_bad_counts(draws=draws, warmup=warmup, chains=chains, thin=thin, threads=threads, seed=seed)
     belief = Gaussian(2500.0) if prior is None else prior
     if not isinstance(belief, Gaussian):
         raise ValueError(

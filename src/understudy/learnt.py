@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from understudy._arrays import Bools, Floats, Ints
+from understudy._netcdf import read_file, to_arviz, write_file
 from understudy.decisions import Decisions
 from understudy.diagnostics import Summary, spread, summarise
 from understudy.kernels.integral import all_probabilities, log_probabilities
 from understudy.mdp import MDP
 from understudy.mdp_input import discount_of, positions_of
-from understudy.posterior import Posterior, as_arviz, attributes, groups, read_groups, read_posterior, write_groups
+from understudy.posterior import FORMAT, Posterior, attributes, groups, read_posterior
 from understudy.predict import Policy, Prediction
 from understudy.reward import Reward, behind, expected_maximum, maximum_and_shares
 
@@ -185,19 +186,19 @@ class LearntMDP:
 
     def to_arviz(self, log_likelihood: bool = True) -> Any:
         """The same as ArviZ has it: `v` and `transitions` (chain, draw, cell), and the log-likelihood of every choice."""
-        return as_arviz(attributes(self.value), self._groups(log_likelihood))
+        return to_arviz(attributes(self.value), self._groups(log_likelihood))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a NetCDF file: `LearntMDP.load` reads it, ArviZ does, and `us.load` reads the value from it."""
         labels = {"states": [str(s) for s in self.states], "actions": [str(a) for a in self.actions]}
         plain = {name: all(isinstance(s, int) for s in getattr(self, name)) for name in labels}
         notes = attributes(self.value) | {"labels": json.dumps([labels, plain])}
-        write_groups(path, notes, self._groups(False))
+        write_file(path, notes, self._groups(False))
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> LearntMDP:
         """Read what `save` wrote."""
-        found = read_groups(path, _read)
+        found = read_file(path, "a posterior", FORMAT, _read)
         if isinstance(found, Posterior):
             raise ValueError(f"{path} holds a posterior without transitions; us.load reads it")
         return found

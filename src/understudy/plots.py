@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from understudy.learnt import LearntMDP
     from understudy.predict import Prediction
+    from understudy.ranking import Ranking
     from understudy.reward import Reward
 
 CHAINS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
@@ -212,6 +213,19 @@ def transitions(learnt: LearntMDP) -> Figure:
             f"{learnt.counts.sum():,} transitions were seen.",
         )
     return figure
+
+
+def skill_intervals(ranking: Ranking, most: int = LINES) -> Figure:
+    """The skills of the best players, up to forty, best first, with their uncertainty."""
+    best = np.argsort(-ranking.values.mean(axis=0))[: min(most, LINES)]
+    names = [ranking.names[k] for k in best]
+    title = "Who is better, and how sure that is"
+    if len(best) < len(ranking.names):
+        title += f": the best {len(best)} of {len(ranking.names)}"
+    label = "skill, in units of the noise of one game" + (
+        "; zero is the average player" if ranking.orders.level else ""
+    )
+    return _intervals(ranking.values[:, best], names, None, title, label)
 
 
 def calibration(prediction: Prediction) -> Figure:

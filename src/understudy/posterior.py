@@ -8,21 +8,17 @@ A file ends with a checksum, which NetCDF readers pass over, because HDF5 may ha
 
 from __future__ import annotations
 
-import hashlib
-import io
 import json
 import os
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from understudy._arrays import Floats
-from understudy._files import refuse_unwritable, whole_file
+from understudy._netcdf import Array, Variables, content, read_file, to_arviz, write_file
 from understudy.decisions import Block, Decisions
 from understudy.diagnostics import Summary, spread, summarise
 from understudy.noise import FullNoise, KnownNoise, PlacedNoise, place_noise
@@ -30,11 +26,6 @@ from understudy.priors import Flat, Gaussian, Prior
 
 FORMAT = 2  # of the file; raise it when an older understudy could no longer read what is written
 INDEPENDENT = 1  # the format of a posterior with independent noise, which older ones can read
-SEAL = b"understudy sha256 "  # then 32 bytes: the checksum of all bytes before the seal
-
-Array = np.ndarray[Any, Any]
-Thing = TypeVar("Thing")
-Variables = dict[str, tuple[tuple[str, ...], Array]]  # name -> dimensions and numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,100 +173,16 @@ class Posterior:
         Args:
             log_likelihood: add the exact log-likelihood of every choice under every draw, as arviz.loo needs.
         """
-        return as_arviz(attributes(self), groups(self, log_likelihood))
+        return to_arviz(attributes(self), groups(self, log_likelihood))
 
     def save(self, path: str | os.PathLike[str], log_likelihood: bool = False) -> None:
         """Write a NetCDF file that `load` and ArviZ read; the file is there whole or not at all."""
-        write_groups(path, attributes(self), groups(self, log_likelihood))
-
-
-def as_arviz(notes: Mapping[str, Any], contents: Mapping[str, Variables]) -> Any:
-    """Groups of arrays as ArviZ holds them."""
-    import xarray as xr
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # ArviZ 0.23 announces 1.0 once a day
-        import arviz
-
-    sets = {name: xr.Dataset(group) for name, group in contents.items()}
-    if "InferenceData" in vars(arviz):
-        return arviz.InferenceData(attrs=notes, **sets)
-    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=notes), **sets})
-
-
-def write_groups(path: str | os.PathLike[str], notes: Mapping[str, Any], contents: Mapping[str, Variables]) -> None:
-    """Write groups of arrays and the file's attributes as NetCDF, with a seal."""
-    import h5netcdf
-
-    refuse_unwritable(Path(path))
-    # written to memory first: a full disk then meets a plain write, which fails cleanly
-    image = io.BytesIO()
-    with h5netcdf.File(image, "w") as file:
-        for key, value in notes.items():
-            file.attrs[key] = value
-        for name, variables in contents.items():
-            _write(file.create_group(name), variables)
-    seal = SEAL + hashlib.sha256(image.getbuffer()).digest()
-    image.seek(0, os.SEEK_END)
-    image.write(seal)
-    with whole_file(path) as stream:
-        stream.write(image.getbuffer())
+        write_file(path, attributes(self), groups(self, log_likelihood))
 
 
 def load(path: str | os.PathLike[str]) -> Posterior:
     """Read a posterior that `Posterior.save` wrote."""
-    return read_groups(path, read_posterior)
-
-
-def read_groups(path: str | os.PathLike[str], read: Callable[[Any], Thing]) -> Thing:
-    """What `read` makes of a sealed file of ours; everything that can be wrong with the file is said in a sentence."""
-    import h5py
-
-    source = Path(path)
-    try:
-        stream = source.open("rb")
-    except FileNotFoundError:
-        raise ValueError(f"there is no file {source}") from None
-    except IsADirectoryError:
-        raise ValueError(f"{source} is a folder, not a saved posterior") from None
-    except OSError as reason:
-        raise ValueError(f"{source} cannot be read: {reason.strerror or reason}") from None
-    with stream:
-        if stream.read(8) != b"\x89HDF\r\n\x1a\n":
-            raise ValueError(f"{source} is not a posterior saved by understudy: it is not a NetCDF 4 file")
-        damaged = f"{source} is damaged or cut short and cannot be read"
-        if not _intact(stream):
-            raise ValueError(damaged)
-        try:
-            with h5py.File(stream, "r") as file:
-                ours = str(file.attrs.get("created_by")) == "understudy"
-                version = int(np.ravel(file.attrs["format_version"])[0]) if ours else FORMAT
-                found = read(file) if ours and version <= FORMAT else None
-        except Exception:  # HDF5 reports damage through nearly every kind of exception there is
-            raise ValueError(damaged) from None
-    if version > FORMAT:
-        raise ValueError(
-            f"{source} was written by a newer understudy (file format {version}; this one reads {FORMAT}); upgrade it"
-        )
-    if found is None:
-        raise ValueError(f"{source} is not a posterior saved by understudy: it is some other program's NetCDF file")
-    return found
-
-
-def _intact(stream: BinaryIO) -> bool:
-    """Whether the seal is unbroken; a file without one, which ArviZ may have written anew, is left to HDF5."""
-    end = max(0, stream.seek(0, os.SEEK_END) - len(SEAL) - 32)
-    stream.seek(end)
-    seal = stream.read()
-    if not seal.startswith(SEAL):
-        return True
-    digest = hashlib.sha256()
-    stream.seek(0)
-    while end > 0:
-        piece = stream.read(min(end, 1 << 20))
-        digest.update(piece)
-        end -= len(piece)
-    return seal == SEAL + digest.digest()
+    return read_file(path, "a posterior", FORMAT, read_posterior)
 
 
 def _plain(value: Any) -> Any:
@@ -341,44 +248,11 @@ def groups(post: Posterior, log_likelihood: bool) -> dict[str, Variables]:
     return groups
 
 
-def _write(group: Any, variables: Variables) -> None:
-    """One group of the file. What NetCDF has no type for is written as text or whole numbers, its type beside it."""
-    import h5py
-
-    group.dimensions = {
-        name: size for dims, data in variables.values() for name, size in zip(dims, data.shape, strict=True)
-    }
-    for key, (dims, data) in variables.items():
-        if data.dtype.kind in "iu" or (data.dtype.kind == "f" and data.dtype.itemsize in (4, 8)):
-            group.create_variable(key, dims, data=data)
-            continue
-        if data.dtype.kind == "U" or (data.dtype.kind == "O" and all(isinstance(x, str) for x in data.flat)):
-            odd = [str(x) for x in data.flat if "\0" in x or x.encode("utf-8", "ignore").decode() != x]
-            if odd:
-                raise ValueError(f"{key} {odd[0]!r} has a character that a NetCDF file cannot hold; rename it")
-            variable = group.create_variable(key, dims, dtype=h5py.string_dtype(), data=data.astype(object))
-        elif data.dtype.kind in "bmM":
-            whole = np.int8 if data.dtype.kind == "b" else np.int64
-            variable = group.create_variable(key, dims, data=data.astype(whole))
-        else:
-            kind = "mixed types" if data.dtype.kind == "O" else str(data.dtype)
-            raise ValueError(
-                f"the {key} are of {kind}, which a NetCDF file cannot hold; make them all text or all numbers"
-            )
-        variable.attrs["dtype"] = "bool" if data.dtype.kind == "b" else data.dtype.str
-
-
 def read_posterior(file: Any) -> Posterior:
     """What `save` wrote, checked afresh as it is put together."""
-    import h5py
 
     def get(name: str, optional: bool = False) -> Any:
-        if optional and name not in file:
-            return None
-        variable = file[name]
-        data = variable.asstr()[...] if h5py.check_string_dtype(variable.dtype) else variable[...]
-        kind = variable.attrs.get("dtype")
-        return data if kind is None else data.astype(kind)
+        return None if optional and name not in file else content(file[name])
 
     names, start = get("posterior/coefficient"), get("constant_data/start")
     rows = get("constant_data/rows", optional=True)

@@ -29,7 +29,7 @@ from understudy.posterior import load
 from understudy.predict import predict
 from understudy.worlds.tetris import Step, Tetris, by_one, drop, read_games, write_games
 
-COMMANDS = ("simulate", "fit", "predict", "report", "play", "reproduce", "demo")
+COMMANDS = ("simulate", "fit", "predict", "report", "rank", "play", "reproduce", "demo")
 SMALL = ("--draws", "60", "--warmup", "20", "--chains", "2", "--no-progress")
 PROGRAM = Path(sysconfig.get_path("scripts")) / "understudy"
 
@@ -348,6 +348,77 @@ def test_the_paper_is_reproduced_and_the_same_seed_gives_the_same_numbers(here: 
     for path in (path for path in made if path.suffix != ".pdf"):  # which may order its fonts' letters anew
         assert (here / "one" / path).read_bytes() == (here / "two" / path).read_bytes(), path
     assert "The paper:" in (folder / "index.html").read_text()
+
+
+RACES = "race,driver,finish\n" + "".join(
+    f"{race},{driver},{place}\n"
+    for race, order in enumerate(["abc", "acb", "bac", "abc", "cab"])
+    for place, driver in enumerate(order, 1)
+)
+AS_RACES = ("--game", "race", "--player", "driver", "--position", "finish", *SMALL)
+
+
+def test_results_are_ranked(here: Path) -> None:
+    write(here / "races.csv", RACES + "9,a,1\n9,b,DNF\n")
+    files = ("--out", "r.csv", "--save", "r.nc", "--plot", "r.png")
+    found = answers("rank", "races.csv", *AS_RACES, *files, "--next", "a,c,new", "--strangers")
+    assert (found["games"], found["players"], found["margin"]) == (6, 3, None)
+    assert found["ranking"][0]["player"] == "a"
+    assert sum(found["next"].values()) == pytest.approx(1.0, abs=1e-6)
+    with Path("r.csv").open() as table:
+        assert [line["player"] for line in csv.DictReader(table)] == [line["player"] for line in found["ranking"]]
+    assert Path("r.png").read_bytes().startswith(b"\x89PNG")
+    assert understudy.Ranking.load("r.nc").table() == found["ranking"]
+    shown = works("rank", "races.csv", *AS_RACES, "--winner-only", "--next", "a,b").stdout
+    assert "6 games of 3 players" in shown
+    assert "a wins with" in shown
+    assert answers("rank", "races.csv", *AS_RACES, "--flat")["spread"] is None
+    assert answers("rank", "races.csv", *AS_RACES, "--prior-variance", "4")["spread"] == pytest.approx(2.0)
+
+
+def test_open_ends_are_told_and_do_not_stop_a_ranking(here: Path) -> None:
+    write(here / "races.csv", RACES + "9,x,1\n9,a,2\n")
+    result = works("rank", "races.csv", *AS_RACES)
+    assert "x was never beaten: there the prior alone sets limits to skills" in result.stderr
+    assert "x was never beaten" not in result.stdout
+
+
+BAD_RESULTS = {
+    "no winner": (RACES + "9,a,DNF\n9,b,DNF\n", (), "game 9: there is no winner; nobody has a position"),
+    "one entry": (RACES + "9,a,1\n", (), "game 9: there is one entry"),
+    "a driver twice": (RACES + "9,a,1\n9,a,2\n", (), "game 9: a takes part twice"),
+    "no such column": (RACES, ("--team", "stable"), "the table has no column 'stable'"),
+    "a line-up of one": (RACES, ("--next", "a"), "a line-up needs at least two entries; there are 1"),
+    "a stranger": (
+        RACES,
+        ("--next", "a,zebra"),
+        "'zebra' was in no game; say strangers to take a player never seen for anybody",
+    ),
+    "a champion under a flat prior": (
+        RACES + "9,x,1\n9,a,2\n",
+        ("--flat",),
+        "x was never beaten, so there is no posterior under a flat prior",
+    ),
+    "two leagues under a flat prior": (
+        RACES + "9,x,1\n9,y,2\n10,y,1\n10,x,2\n",
+        ("--flat",),
+        "no game links x and y with the others",
+    ),
+    "two priors": (RACES, ("--flat", "--prior-variance", "1"), "--flat and --prior-variance contradict each other"),
+    "a negative variance": (
+        RACES,
+        ("--prior-variance", "-1"),
+        "the prior variance of skills must be a positive number; it is -1",
+    ),
+    "a picture of no kind": (RACES, ("--plot", "r.txt"), "the picture must be a .png, .pdf or .svg file"),
+}
+
+
+@pytest.mark.parametrize("what", BAD_RESULTS)
+def test_bad_results_are_refused(here: Path, what: str) -> None:
+    table, more, sentence = BAD_RESULTS[what]
+    write(here / "races.csv", table)
+    assert sentence in refuses("rank", "races.csv", *AS_RACES, *more)
 
 
 def a_game() -> list[dict[str, Any]]:

@@ -14,9 +14,11 @@ from scipy.stats import norm
 from understudy import plots
 from understudy._arrays import Floats
 from understudy.decisions import Block, Decisions
+from understudy.orders import Orders
 from understudy.posterior import Posterior
 from understudy.predict import predict
 from understudy.priors import Flat, Gaussian, Prior
+from understudy.ranking import Ranking
 from understudy.reward import Reward
 
 PICTURES = [plots.posterior_densities, plots.traces, plots.autocorrelations, plots.value_intervals]
@@ -212,3 +214,17 @@ def test_nothing_is_left_behind() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("players", [3, 45])
+def test_skills_are_shown_best_first(players: int) -> None:
+    rng = np.random.default_rng(1)
+    order = rng.permutation(players)
+    orders = Orders.of([[f"p{k}" for k in range(players)]])
+    skills = order + 0.1 * rng.standard_normal((2, 50, players))
+    found = Ranking(orders, skills, np.ones((2, 50)), np.zeros((2, 50)), "entry")
+    at = plots.skill_intervals(found).axes[0]
+    labels = [text.get_text() for text in at.get_yticklabels()]
+    assert labels == [f"p{k}" for k in np.argsort(-order)[:40]]
+    assert at.get_yticks()[0] == max(at.get_yticks())
+    assert "zero is the average player" in at.get_xlabel()

@@ -16,9 +16,10 @@ import pytest
 import scipy.sparse as sp
 
 from understudy._arrays import Floats
+from understudy._netcdf import SEAL
 from understudy.decisions import Block, Decisions
 from understudy.likelihood import log_likelihood
-from understudy.posterior import SEAL, Posterior, load
+from understudy.posterior import Posterior, load
 from understudy.priors import Flat, Gaussian, Prior
 
 with warnings.catch_warnings():

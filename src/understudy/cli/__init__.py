@@ -1,4 +1,4 @@
-"""The command line: understudy simulate | fit | predict | report | play | reproduce | demo.
+"""The command line: understudy simulate | fit | predict | report | rank | play | reproduce | demo.
 
 Each command takes ``--seed``, ``--out``, ``--no-progress`` and ``--json``. Bad input ends with exit code 2 and one
 sentence on stderr; Ctrl-C with 130. Libraries are loaded by the command that needs them, so that help is quick.
@@ -14,6 +14,7 @@ from understudy import __version__
 from understudy.cli.commands import fit, predict, report, simulate
 from understudy.cli.demo import demo
 from understudy.cli.play import play
+from understudy.cli.rank import rank
 from understudy.cli.reproduce import reproduce
 from understudy.cli.shell import Doors
 
@@ -39,7 +40,7 @@ def first(
         print(context.get_help())
 
 
-for command in (simulate, fit, predict, report, play, reproduce, demo):
+for command in (simulate, fit, predict, report, rank, play, reproduce, demo):
     app.command()(command)
 
 

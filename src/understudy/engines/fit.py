@@ -78,7 +78,7 @@ def fit(
     if not isinstance(decisions, Decisions):
         raise ValueError(f"fit needs Decisions, not {type(decisions).__name__}; us.from_frame makes them from a table")
     _ = decisions.taken  # refuses decisions without choices
-    refuse_bad_counts(draws, warmup, chains, thin, threads, seed)
+    refuse_bad_counts(draws=draws, warmup=warmup, chains=chains, thin=thin, threads=threads, seed=seed)
     placed = place(prior, decisions)
     announce_compiling(progress)
     if placed.flat:
@@ -115,22 +115,6 @@ def fit(
     if not summary.trusted:
         warnings.warn(summary.verdict, NotConvergedWarning, stacklevel=2)
     return posterior
-
-
-def refuse_bad_counts(draws: Any, warmup: Any, chains: Any, thin: Any, threads: Any, seed: Any) -> None:
-    """Refuse what is no whole number, or too small."""
-    for what, number, least in (
-        ("draws", draws, 1), ("warmup", warmup, 0), ("chains", chains, 1), ("thin", thin, 1),
-        ("threads", 1 if threads is None else threads, 1), ("seed", 0 if seed is None else seed, 0),
-    ):  # fmt: skip
-        if not isinstance(number, int | np.integer) or number < least:
-            raise ValueError(f"{what} must be a whole number, at least {least}; it is {number!r}")
-
-
-def announce_compiling(progress: bool | None) -> None:
-    """Say why the first run on a machine begins slowly."""
-    if progress is not False and not compiled_before():
-        print("understudy: compiling its loops for this machine, once; this takes about a minute", file=sys.stderr)
 
 
 def make_engine(
@@ -174,7 +158,25 @@ def refuse_improper(decisions: Decisions, placed: Placed) -> None:
     )
 
 
-def drive(run: Run, name: str, threads: int | None, progress: bool | None, file: Path | None, mark: str) -> bool:
+def announce_compiling(progress: bool | None) -> None:
+    """Say why nothing moves for a while the first time."""
+    if progress is not False and not compiled_before():
+        print("understudy: compiling its loops for this machine, once; this takes about a minute", file=sys.stderr)
+
+
+def refuse_bad_counts(**counts: int | None) -> None:
+    """Refuse what is not a whole number, or too small, by its name; None leaves threads and seed to us."""
+    for what, number in counts.items():
+        least = 0 if what in ("warmup", "seed") else 1
+        if number is None and what in ("threads", "seed"):
+            continue
+        if not isinstance(number, int | np.integer) or number < least:
+            raise ValueError(f"{what} must be a whole number, at least {least}; it is {number!r}")
+
+
+def drive(
+    run: Run, name: str, threads: int | None, progress: bool | None, file: Path | None = None, mark: str = ""
+) -> bool:
     """Run to the end with a bar and checkpoints; False when Ctrl-C ended it."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

@@ -1,0 +1,289 @@
+"""The next race foretold: ours beside TrueSkill and OpenSkill, on NASCAR 2002 and Formula 1 2018 to 2022, in one run.
+
+    scripts/bench                         runs every benchmark
+    python -m benchmarks.ranking --json   this one, for machines
+
+Every race from the second third of NASCAR's season, and from Formula 1's second season, is foretold from those before it: who wins, and of any
+two who finish, who is in front. All methods see the same: who finished, in which order. Ours looks at all races before at
+once, again every EVERY races, with two short chains; the others are updated after each race with their own default settings (TrueSkill
+without draws, OpenSkill's Plackett-Luce). Ours takes skills to stay as they are, where theirs may drift; a second version of ours therefore forgets
+all but the last SEASON races. A driver never seen before is what each method takes a newcomer for.
+
+The score is the mean log probability of what happened. Closely ranked pairs, which are told apart least easily, are those at most
+CLOSE places apart among the starters, on average over the methods. What ours gains comes with 95 % intervals from resampling races.
+"""
+
+from __future__ import annotations
+
+# isort: off
+from benchmarks import _one_core  # noqa: F401
+# isort: on
+
+import argparse
+import importlib
+import importlib.util
+import itertools
+import json
+import math
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow.csv
+from scipy.special import log_ndtr, ndtr
+
+import understudy as us
+from understudy._arrays import Bools, Floats
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+CLOSE = 3.0
+SEASON = 20  # races
+RESAMPLED = 4000
+
+Race = list[str]  # who finished, first to last
+
+
+@dataclass(frozen=True)
+class Sport:
+    """Its races in time, the first to be foretold, and how many lie between two fits of ours."""
+
+    name: str
+    races: list[Race]
+    first: int
+    every: int
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What ours is better by, in mean log probability, and a 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """One method on one sport: mean log probability and share foretold rightly; winner, all pairs, closely ranked pairs."""
+
+    sport: str
+    method: str
+    races: int
+    winner: float
+    winner_right: float
+    pairs: float
+    pairs_right: float
+    close: float
+    close_right: float
+    gain_winner: Gain | None
+    gain_pairs: Gain | None
+    gain_close: Gain | None
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What one method said of one race: log P of the winner, whether it was the favourite, log P of each pair's order."""
+
+    winner: float
+    favourite: bool
+    pairs: Floats
+
+
+class Method(Protocol):
+    """Something that learns from races and says what it expects."""
+
+    def learn(self, races: Sequence[Race]) -> None:
+        """All races so far."""
+        ...
+
+    def expects(self, starters: Race) -> tuple[Floats, Floats, Floats]:
+        """(n,) log P to win, (n, n) log P of the row being in front of the column, (n,) how good each is."""
+        ...
+
+
+class Ours:
+    """All races before at once, or the last ones of them, again after every few."""
+
+    def __init__(self, every: int, latest: int = 0) -> None:
+        self.every, self.latest = every, latest
+        self.fitted = -every
+        self.found: us.Ranking | None = None
+
+    def learn(self, races: Sequence[Race]) -> None:
+        if len(races) - self.fitted < self.every:
+            return
+        self.fitted = len(races)
+        print(
+            f"after {len(races)} races{f', the last {self.latest}' if self.latest else ''}", file=sys.stderr, flush=True
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", us.NotConvergedWarning
+            )  # 300 draws are enough for a mean, not for its verdict
+            warnings.simplefilter("ignore", us.OpenEndedWarning)
+            self.found = us.rank(races[-self.latest :], draws=150, warmup=100, chains=2, threads=1, progress=False)
+
+    def expects(self, starters: Race) -> tuple[Floats, Floats, Floats]:
+        assert self.found is not None
+        _, worth, _ = self.found._drawn(starters, strangers=True)
+        front = np.log(ndtr((worth[:, None] - worth[None]) / math.sqrt(2.0)).mean(axis=2))
+        return np.log(self.found.win_probabilities(starters, strangers=True)), front, worth.mean(axis=1)
+
+
+class TrueSkill:
+    """Race by race, with its default settings, without draws."""
+
+    def __init__(self) -> None:
+        self.world: Any = importlib.import_module("trueskill").TrueSkill(draw_probability=0.0)
+        self.rating: dict[str, Any] = {}
+        self.learnt = 0
+
+    def new(self) -> Any:
+        return self.world.create_rating()
+
+    def learn(self, races: Sequence[Race]) -> None:
+        for race in races[self.learnt :]:
+            groups = [[self.rating.get(name) or self.new()] for name in race]
+            for name, (rating,) in zip(race, self.world.rate(groups, ranks=list(range(len(race)))), strict=True):
+                self.rating[name] = rating
+        self.learnt = len(races)
+
+    def expects(self, starters: Race) -> tuple[Floats, Floats, Floats]:
+        got = [self.rating.get(name) or self.new() for name in starters]
+        mean, sd = np.array([r.mu for r in got]), np.sqrt([r.sigma**2 + self.world.beta**2 for r in got])
+        front = log_ndtr((mean[:, None] - mean) / np.sqrt(sd[:, None] ** 2 + sd**2))
+        # the largest of independent normals: the integral of each one's density times the others' distribution functions
+        x = np.linspace((mean - 9.0 * sd).min(), (mean + 9.0 * sd).max(), 2001)
+        z = (x - mean[:, None]) / sd[:, None]
+        below = log_ndtr(z)
+        win = np.exp(below.sum(axis=0) - below - 0.5 * z**2).sum(axis=1) * (x[1] - x[0]) / sd / math.sqrt(2.0 * math.pi)
+        return np.log(win), front, mean
+
+
+class OpenSkill(TrueSkill):
+    """OpenSkill's Plackett-Luce, race by race, with its default settings and its own predictions."""
+
+    def __init__(self) -> None:
+        self.world = importlib.import_module("openskill.models").PlackettLuce()
+        self.rating = {}
+        self.learnt = 0
+
+    def new(self) -> Any:
+        return self.world.rating()
+
+    def expects(self, starters: Race) -> tuple[Floats, Floats, Floats]:
+        got = [self.rating.get(name) or self.new() for name in starters]
+        front = np.zeros((len(got), len(got)))
+        for a, b in itertools.combinations(range(len(got)), 2):
+            front[a, b], front[b, a] = np.log(self.world.predict_win([[got[a]], [got[b]]]))
+        return np.log(self.world.predict_win([[r] for r in got])), front, np.array([r.mu for r in got])
+
+
+def sports() -> list[Sport]:
+    """Those whose file is there."""
+    found = []
+    for name, file, race, driver, position, known, every in (
+        ("NASCAR 2002", "nascar2002.csv", ("race",), "driver", "finish", 12, 1),
+        ("Formula 1, 2018 - 2022", "f1_2018_2022.csv", ("year", "round"), "driver", "position", 2018, 2),
+    ):  # fmt: skip
+        path = DATA / file
+        if not path.exists():
+            print(f"{name} is left out: shared/data/{file} is looked for beside the repository", file=sys.stderr)
+            continue
+        table = pyarrow.csv.read_csv(path).to_pydict()
+        races: dict[Any, list[tuple[int, str]]] = {}
+        for row in range(len(table[driver])):
+            at = str(table[position][row])
+            if at.isdigit():
+                races.setdefault(tuple(table[c][row] for c in race), []).append((int(at), table[driver][row]))
+        keys = sorted(races)
+        ordered = [[who for _, who in sorted(races[key])] for key in keys]
+        found.append(Sport(name, ordered, sum(key[0] <= known for key in keys), every))
+    return found
+
+
+def measure(sport: Sport, most: int | None) -> list[Score]:
+    """Foretell race after race by every method that is installed."""
+    methods: dict[str, Method] = {
+        "understudy": Ours(sport.every),
+        f"understudy, the last {SEASON} races only": Ours(sport.every, SEASON),
+    }
+    for name, module, make in (("TrueSkill", "trueskill", TrueSkill), ("OpenSkill", "openskill", OpenSkill)):
+        if importlib.util.find_spec(module) is None:
+            print(f"{name} is not installed and is left out; scripts/bench installs it", file=sys.stderr)
+        else:
+            methods[name] = make()
+    told: dict[str, list[Told]] = {name: [] for name in methods}
+    close: list[Bools] = []
+    last = len(sport.races) if most is None else min(len(sport.races), sport.first + most)
+    for g in range(sport.first, last):
+        race = sport.races[g]
+        ahead, behind = np.triu_indices(len(race), 1)
+        places = np.zeros(len(race))
+        for name, method in methods.items():
+            method.learn(sport.races[:g])
+            win, front, worth = method.expects(race)
+            told[name].append(Told(float(win[0]), bool(win[0] >= win.max()), front[ahead, behind]))
+            places += np.argsort(np.argsort(-worth)) / len(methods)
+        close.append(np.abs(places[ahead] - places[behind]) <= CLOSE)
+    return [_score(sport.name, name, told, close) for name in methods]
+
+
+def _score(sport: str, name: str, told: dict[str, list[Told]], close: list[Bools]) -> Score:
+    ours, theirs = told["understudy"], told[name]
+    every = [np.ones_like(near) for near in close]
+
+    def pairs(which: list[Bools]) -> tuple[float, float]:
+        logs = np.concatenate([race.pairs[near] for race, near in zip(theirs, which, strict=True)])
+        return float(logs.mean()), float(((logs > math.log(0.5)) + 0.5 * (logs == math.log(0.5))).mean())
+
+    def gain(parts: list[Floats]) -> Gain | None:
+        return None if name == "understudy" else _gain(parts)
+
+    by_winner = [np.array([a.winner - b.winner]) for a, b in zip(ours, theirs, strict=True)]
+    by_pair = [a.pairs - b.pairs for a, b in zip(ours, theirs, strict=True)]
+    by_close = [part[near] for part, near in zip(by_pair, close, strict=True)]
+    return Score(
+        sport, name, len(theirs), float(np.mean([t.winner for t in theirs])), float(np.mean([t.favourite for t in theirs])),
+        *pairs(every), *pairs(close), gain(by_winner), gain(by_pair), gain(by_close),
+    )  # fmt: skip
+
+
+def _gain(parts: list[Floats]) -> Gain:
+    """The mean over all parts, with races drawn anew for the interval."""
+    sums, counts = np.array([part.sum() for part in parts]), np.array([part.size for part in parts])
+    drawn = np.random.default_rng(1).integers(len(parts), size=(RESAMPLED, len(parts)))
+    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return Gain(float(sums.sum() / counts.sum()), float(low), float(high))
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--only", default="", metavar="SUBSTRING", help="sports with this in their name")
+    parser.add_argument("--most", type=int, help="foretell so many races at most")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    scores = [s for sport in sports() if given.only.lower() in sport.name.lower() for s in measure(sport, given.most)]
+    if given.json:
+        print(json.dumps([asdict(score) for score in scores], indent=1))
+        return
+    print(
+        "| sport, races foretold | method | winner | pairs | close pairs | ours gains: winner | pairs | close pairs |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for s in scores:
+        gains = " | ".join("" if g is None else f"{g.mean:+.4f} [{g.low:+.4f}, {g.high:+.4f}]" for g in (s.gain_winner, s.gain_pairs, s.gain_close))  # fmt: skip
+        print(
+            f"| {s.sport}, {s.races} | {s.method} | {s.winner:.3f} ({s.winner_right:.0%}) "
+            f"| {s.pairs:.4f} ({s.pairs_right:.1%}) | {s.close:.4f} ({s.close_right:.1%}) | {gains} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
