@@ -45,7 +45,7 @@ class Sampled(NamedTuple):
 
 def target_of(decisions: Decisions, placed: Placed) -> Target:
     """The posterior to sample, counted as the default engine counts it, in the coordinates q."""
-    return chart_target(tally(decisions), placed, Chart.straight(placed.mean, placed.basis, placed.basis.T))
+    return chart_target(tally(decisions), placed, placed, Chart.straight(placed.mean, placed.basis, placed.basis.T))
 
 
 def nutpie_draws(

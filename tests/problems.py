@@ -109,7 +109,8 @@ def rebuild(package: ModuleType, variant: tuple[str, Options], decisions: Decisi
     part = {n: importlib.import_module(f"{package.__name__}.{n}") for n in rooms}
     blocks = [part["decisions"].Block(b.name, b.size, b.centred) for b in decisions.blocks]
     copy = part["decisions"].Decisions(decisions.rows, decisions.start, decisions.chosen, blocks=blocks)
-    belief = part["priors"].Flat() if isinstance(prior, us.Flat) else part["priors"].Gaussian(prior.variance)
+    kind = part["priors"].Flat if isinstance(prior, us.Flat) else part["priors"].Gaussian
+    belief = kind(**vars(prior))
     name, options = variant
     augmented = part["engines.augmented"]
     own = augmented.Options(options.utilities, options.a, options.b, options.newton)

@@ -13,6 +13,7 @@ from understudy.limits import OpenEndedWarning
 from understudy.mdp import MDP, random_mdp
 from understudy.noise import FullNoise, KnownNoise
 from understudy.orders import Orders
+from understudy.population import Population, fit_population
 from understudy.posterior import Posterior, load
 from understudy.predict import policy, predict
 from understudy.priors import Flat, Gaussian
@@ -31,11 +32,13 @@ __all__ = [
     "NotConvergedWarning",
     "OpenEndedWarning",
     "Orders",
+    "Population",
     "Posterior",
     "Ranking",
     "Understudy",
     "choice_probabilities",
     "fit",
+    "fit_population",
     "from_csv",
     "from_file",
     "from_frame",

@@ -45,6 +45,7 @@ class Decisions:
         names: K coefficient names; default ``v0, v1, ...``.
         actions: P labels of the rows, such as "left"; optional.
         groups: T labels of who decided; optional.
+        group_name: what a group is, such as "player"; optional.
         blocks: the coefficient blocks in order, each a ``Block``; default one block that is not centred.
         ids: T labels of the decisions, used in tables and messages; default 0, 1, ...
 
@@ -59,6 +60,7 @@ class Decisions:
     names: tuple[str, ...]
     actions: np.ndarray[Any, Any] | None
     groups: np.ndarray[Any, Any] | None
+    group_name: str | None
     blocks: tuple[Block, ...]
     ids: np.ndarray[Any, Any]
 
@@ -71,6 +73,7 @@ class Decisions:
         names: Sequence[str] | None = None,
         actions: Any = None,
         groups: Any = None,
+        group_name: str | None = None,
         blocks: Sequence[Block] | None = None,
         ids: Any = None,
     ) -> None:
@@ -100,6 +103,7 @@ class Decisions:
             raise ValueError(f"the coefficient name {twice!r} is used twice; names must differ")
         put("actions", None if actions is None else _labels("actions", actions, self.rows.shape[0], "row"))
         put("groups", None if groups is None else _labels("groups", groups, count, "decision"))
+        put("group_name", None if groups is None else group_name)
         put("blocks", (Block("value", width),) if blocks is None else tuple(blocks))
         if any(b.size < 1 for b in self.blocks) or sum(b.size for b in self.blocks) != width:
             sizes = ", ".join(f"{b.name}: {b.size}" for b in self.blocks)
@@ -150,6 +154,7 @@ class Decisions:
             names=self.names,
             actions=None if self.actions is None else self.actions[rows],
             groups=None if self.groups is None else self.groups[picked],
+            group_name=self.group_name,
             blocks=self.blocks,
             ids=self.ids[picked],
         )
@@ -177,6 +182,7 @@ class Decisions:
             names=self.names,
             actions=join("actions"),
             groups=join("groups"),
+            group_name=self.group_name if self.group_name == other.group_name else None,
             blocks=self.blocks,
         )
 

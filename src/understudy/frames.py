@@ -100,6 +100,7 @@ def from_frame(
         names=picked,
         actions=labels,
         groups=None if group is None else _groups(table, group, order, start, ids),
+        group_name=group,
         blocks=blocks,
         ids=ids,
     )

@@ -21,7 +21,7 @@ import scipy.linalg as sla
 from understudy._arrays import Floats
 from understudy.likelihood import posterior_mode
 from understudy.posterior import Posterior
-from understudy.priors import Placed, place
+from understudy.priors import Placed
 from understudy.separation import Opening, find_opening, in_words, margins, untested
 
 INFORMED = 0.5  # of the prior variance gone: the decisions have more to say than the prior
@@ -205,7 +205,7 @@ def identify(posterior: Posterior) -> Identifiability:
     if posterior.noise is not None:
         raise ValueError("identify tells of independent noise, and this posterior has learnt a noise covariance")
     d = posterior.decisions
-    placed = place(posterior.prior, d)
+    placed = posterior.placed
     never, opening, explained = _open_directions(posterior, placed)
     if placed.flat and (never.shape[1] or opening):
         raise ValueError(

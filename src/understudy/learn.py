@@ -13,7 +13,13 @@ import numpy as np
 from understudy._arrays import Bools, Floats, Ints
 from understudy._files import refuse_unwritable
 from understudy.decisions import Decisions
-from understudy.engines.fit import NotConvergedWarning, announce_compiling, drive, refuse_bad_counts
+from understudy.engines.fit import (
+    NotConvergedWarning,
+    announce_compiling,
+    drive,
+    refuse_bad_counts,
+    refuse_learnt_size,
+)
 from understudy.engines.joint import Joint
 from understudy.engines.run import Run
 from understudy.kernels.collapsed import Offers
@@ -119,7 +125,9 @@ def prepare(
     rows = lay_out(shape, exists, action_rewards)
     choices, x, a = count_choices(seen, exists, rows.start)
     met = mdp.decisions(x, a, action_rewards=action_rewards)
-    return Joint.build(rows, choices, place(belief, met), met), met
+    placed = place(belief, met)
+    refuse_learnt_size(placed, "unknown transitions")
+    return Joint.build(rows, choices, placed, met), met
 
 
 def lay_out(shape: Floats, exists: Bools, action_rewards: bool) -> Rows:

@@ -24,6 +24,7 @@ CHUNK = 8_000_000  # utilities held at a time: 64 MB
 LIMIT = 1e100  # utilities beyond this would overflow when squared
 STEPS = 200  # of Newton's method; ten are usual
 AT_REST = 1e-14  # the gain in log posterior that a step promises: a ten-millionth of a standard deviation
+ROUNDS = 4  # to find a likely size of the prior
 STILL, OPEN = 1e-3, 1e-6  # the change of utilities, and the pivot, that tell a mode from a climb without end
 
 
@@ -166,6 +167,23 @@ def posterior_mode(d: Decisions, placed: Placed, weight: Floats | None = None) -
         f"the posterior mode was not found in {STEPS} Newton steps; "
         "bring the features to scales that are less far apart, or give a smaller prior variance"
     )
+
+
+def with_likely_size(d: Decisions, placed: Placed, weight: Floats | None = None) -> Placed:
+    """The prior as it is; or where its size is learnt, at a size that suits these decisions.
+
+    A few rounds of expectation and maximisation with normal approximations, E[Q] = D sd^2: good enough to start from.
+    """
+    if placed.scale is None:
+        return placed
+    sd = placed.scale
+    for _ in range(ROUNDS):
+        given = placed.of_size(sd)
+        v, information = posterior_mode(d, given, weight)
+        q = (v - placed.mean) @ placed.basis
+        expected = q @ placed.precision @ q + np.trace(sla.solve(information, placed.precision, assume_a="pos"))
+        sd = float(np.clip(np.sqrt(expected / len(q)), 0.1 * sd, 10.0 * sd))
+    return placed.of_size(sd)
 
 
 def _coefficients(d: Decisions, v: Any) -> Floats:

@@ -23,13 +23,13 @@ from understudy.canvas import finish as finish
 from understudy.canvas import new_figure as new_figure
 from understudy.canvas import style as style
 from understudy.posterior import Posterior
-from understudy.priors import place
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from understudy.learnt import LearntMDP
+    from understudy.population import Population
     from understudy.predict import Prediction
     from understudy.ranking import Ranking
     from understudy.reward import Reward
@@ -258,6 +258,40 @@ def calibration(prediction: Prediction) -> Figure:
     return figure
 
 
+def shrinkage(population: Population, names: Sequence[str] | None = None) -> Figure:
+    """Each player by himself (above) and as one of the population (below), a line between the two.
+
+    `names` picks coefficients; all unless said, up to twelve.
+    """
+    found = population.shrinkage()
+    wanted = found.names if names is None else ([names] if isinstance(names, str) else list(names))
+    unknown = [name for name in wanted if name not in found.names]
+    if unknown:
+        raise ValueError(f"there is no coefficient {unknown[0]!r}; there are {', '.join(found.names)}")
+    shown = np.array([found.names.index(name) for name in wanted[:PANELS]])
+
+    def draw(at: Axes, k: int) -> None:
+        low, high = np.quantile(found.separate[:, k], [0.01, 0.99])
+        low, high = min(low, found.shrunken[:, k].min()), max(high, found.shrunken[:, k].max())
+        alone = np.clip(found.separate[:, k], low, high)
+        at.set_title(_short(found.names[k]))
+        at.axvline(found.centre[k], color=GREY, lw=1.0, ls="--", label="mean of the population")
+        at.plot([alone, found.shrunken[:, k]], [1, 0], color=GREY, alpha=min(1.0, 20 / len(alone)), lw=0.8)
+        many = min(0.9, 40 / len(alone))
+        at.plot(alone, np.ones(len(alone)), "o", color=ORANGE, ms=4, alpha=many, mew=0, label="each player alone")
+        at.plot(
+            found.shrunken[:, k], np.zeros(len(alone)), "o", color=BLUE, ms=4, alpha=many, mew=0, label="as one of many"
+        )
+        at.set_yticks([1, 0], ["alone", "of many"])
+        at.set_ylim(-0.35, 1.35)
+
+    left = len(wanted) - len(shown)
+    note = "The outermost hundredth of the players alone is drawn at the edge." + (
+        f" {left} coefficients are left out." if left else ""
+    )
+    return _panels(shown, draw, "What the population makes of each player", note, columns=2, height=1.7)
+
+
 def _intervals(draws: Floats, names: Sequence[str], truth: Floats | None, title: str, label: str) -> Figure:
     count = len(names)
     shown = np.arange(count)
@@ -328,7 +362,8 @@ def _worth_showing(post: Posterior) -> tuple[Ints, str]:
     if count <= PANELS:
         return np.arange(count), ""
     summary = post.summary()
-    shown = np.sort(np.argsort(np.where(summary.fixed, np.inf, summary.ess_bulk), kind="stable")[:PANELS])
+    care = np.where(summary.fixed, np.inf, summary.ess_bulk)[:count]
+    shown = np.sort(np.argsort(care, kind="stable")[:PANELS])
     return shown, f"Shown are the {PANELS} coefficients with the fewest effective draws; {count - PANELS} are left out."
 
 
@@ -341,7 +376,7 @@ def _truth(truth: Any, count: int) -> Floats:
 
 def _prior_moments(post: Posterior) -> tuple[Floats, Floats] | None:
     """(K,) means and sds of the prior; None when it is flat."""
-    placed = place(post.prior, post.decisions)
+    placed = post.placed
     if placed.flat:
         return None
     variance = np.einsum("ki,ij,kj->k", placed.basis, np.linalg.inv(placed.precision), placed.basis)

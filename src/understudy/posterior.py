@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,10 +22,11 @@ from understudy._netcdf import Array, Variables, content, read_file, to_arviz, w
 from understudy.decisions import Block, Decisions
 from understudy.diagnostics import Summary, spread, summarise
 from understudy.noise import FullNoise, KnownNoise, PlacedNoise, place_noise
-from understudy.priors import Flat, Gaussian, Prior
+from understudy.priors import Flat, Gaussian, Placed, Prior, place
 
 FORMAT = 2  # of the file; raise it when an older understudy could no longer read what is written
 INDEPENDENT = 1  # the format of a posterior with independent noise, which older ones can read
+SIZE = "prior_sd"  # the stat that holds the size of the prior, where that was learnt
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,6 +82,8 @@ class Posterior:
                 raise ValueError(
                     f"the stat {name!r} has shape {values.shape}; it needs one number a draw, {draws.shape[:2]}"
                 )
+        if isinstance(self.prior, Gaussian) and self.prior.learns and SIZE not in stats:
+            raise ValueError(f"a prior whose size was learnt needs the draws of it: stats holds no {SIZE!r}")
         for array in (draws, *stats.values()):
             array.flags.writeable = False
         try:
@@ -135,6 +138,12 @@ class Posterior:
         """(K,) posterior standard deviations; NaN from a single draw, which has none."""
         return spread(self.draws)
 
+    @property
+    def placed(self) -> Placed:
+        """The prior in the coordinates of the decisions; a size that was learnt is the median of its draws."""
+        placed = place(self.prior, self.decisions)
+        return placed.of_size(float(np.median(self.stats[SIZE]))) if placed.scale is not None else placed
+
     def __getitem__(self, name: str) -> Floats:
         """(chain, draw) the draws of one coefficient."""
         if name not in self.names:
@@ -147,7 +156,10 @@ class Posterior:
         return f"<Posterior: {chains} chains of {draws} draws, {width} coefficients, engine {self.engine}>"
 
     def summary(self) -> Summary:
-        """Means, spreads and diagnostics of each coefficient, and in words whether to trust them."""
+        """Means, spreads and diagnostics of each coefficient, and in words whether to trust them.
+
+        Where a noise covariance or the size of the prior was learnt, it comes last.
+        """
         blocks, centred = self.decisions.blocks, self.prior.centred
         # a coefficient alone in a centred block can only be zero, and is not stuck
         alone = [b.size == 1 and (b.centred if centred is None else centred) for b in blocks]
@@ -159,6 +171,9 @@ class Posterior:
             names += tuple(f"var({others[a]})" if a == b else f"cov({others[a]}, {others[b]})" for a, b in pairs)
             known = (i + j == 0) & (self.placed_noise.scale == "first" or len(others) == 1)
             fixed = np.concatenate([fixed, known])
+        if SIZE in self.stats:
+            draws, names = np.concatenate([draws, self.stats[SIZE][:, :, None]], axis=2), (*names, "(prior sd)")
+            fixed = np.append(fixed, False)
         return summarise(
             draws,
             names,
@@ -195,19 +210,27 @@ def _plain(value: Any) -> Any:
 
 
 def attributes(post: Posterior) -> dict[str, Any]:
-    """Everything that is not an array, as JSON."""
-    if isinstance(post.prior, Flat):
-        prior = {"kind": "flat", "centred": post.prior.centred}
+    """Everything that is not an array, as text."""
+    notes = attributes_of(post.decisions, post.prior, post.engine, post.settings)
+    return notes if post.noise is None else notes | {
+        "format_version": FORMAT, "noise": json.dumps(vars(post.noise), default=_plain),
+    }  # fmt: skip
+
+
+def attributes_of(d: Decisions, belief: Prior, engine: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What is not an array of any result that decisions and a prior led to, as text."""
+    if isinstance(belief, Flat):
+        prior = {"kind": "flat", "centred": belief.centred}
     else:
-        prior = {"kind": "gaussian", **{f: getattr(post.prior, f) for f in ("variance", "mean", "centred")}}
+        known = ("variance", "mean", "centred", *(("shape", "scale") if belief.learns else ()))
+        prior = {"kind": "gaussian", **{f: getattr(belief, f) for f in known}}
     return {
         "created_by": "understudy",
-        "format_version": INDEPENDENT if post.noise is None else FORMAT,
-        "engine": post.engine,
-        "settings": json.dumps(post.settings),
+        "format_version": INDEPENDENT,
+        "engine": engine,
+        "settings": json.dumps(dict(settings)),
         "prior": json.dumps(prior, default=_plain),
-        "blocks": json.dumps([[b.name, b.size, b.centred] for b in post.decisions.blocks], default=_plain),
-        **({} if post.noise is None else {"noise": json.dumps(vars(post.noise), default=_plain)}),
+        "blocks": json.dumps([[b.name, b.size, b.centred] for b in d.blocks], default=_plain),
     }
 
 
@@ -233,7 +256,14 @@ def groups(post: Posterior, log_likelihood: bool) -> dict[str, Variables]:
 
         chosen = exact(d, post.values, post.known_noise).reshape(chains, draws, len(d))
         groups["log_likelihood"] = {**drawn, **decision, "choice": ((*each, "decision"), chosen)}
-    groups["observed_data"] = {**decision, "chosen": (("decision",), d.taken - d.start[:-1])}
+    return groups | stored(d)
+
+
+def stored(d: Decisions) -> dict[str, Variables]:
+    """Decisions as groups of arrays."""
+    decision: Variables = {"decision": (("decision",), d.ids)}
+    names: Variables = {"coefficient": (("coefficient",), np.array(d.names, dtype=object))}
+    groups: dict[str, Variables] = {"observed_data": {**decision, "chosen": (("decision",), d.taken - d.start[:-1])}}
     constant: Variables = {**names, "start": (("boundary",), d.start), "ids": (("decision",), d.ids)}
     if sp.issparse(d.rows):
         constant["rows_indptr"] = (("pointer",), d.rows.indptr)
@@ -248,12 +278,18 @@ def groups(post: Posterior, log_likelihood: bool) -> dict[str, Variables]:
     return groups
 
 
-def read_posterior(file: Any) -> Posterior:
-    """What `save` wrote, checked afresh as it is put together."""
+def reader(file: Any) -> Callable[..., Any]:
+    """A function that reads an array of the file by its name, in the type it had."""
 
     def get(name: str, optional: bool = False) -> Any:
         return None if optional and name not in file else content(file[name])
 
+    return get
+
+
+def read_origin(file: Any) -> tuple[Decisions, Prior, dict[str, Any]]:
+    """The decisions, the prior and the settings behind what a file holds, checked afresh as they are put together."""
+    get = reader(file)
     names, start = get("posterior/coefficient"), get("constant_data/start")
     rows = get("constant_data/rows", optional=True)
     if rows is None:
@@ -274,9 +310,16 @@ def read_posterior(file: Any) -> Posterior:
     numbers = {
         key: np.array(value, float) if isinstance(value, list) else value for key, value in notes["prior"].items()
     }
+    return decisions, kind(**numbers), notes["settings"]
+
+
+def read_posterior(file: Any) -> Posterior:
+    """What `save` wrote."""
+    get = reader(file)
+    decisions, prior, settings = read_origin(file)
     stats = {key: get(f"sample_stats/{key}") for key in file.get("sample_stats", ()) if key not in ("chain", "draw")}
     noise = json.loads(file.attrs["noise"]) if "noise" in file.attrs else None
     return Posterior(
-        get("posterior/v"), decisions, kind(**numbers), file.attrs["engine"], stats, notes["settings"],
+        get("posterior/v"), decisions, prior, file.attrs["engine"], stats, settings,
         None if noise is None else FullNoise(**noise), get("posterior/noise_covariance", optional=True),
     )  # fmt: skip

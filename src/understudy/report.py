@@ -259,6 +259,9 @@ def _prior(prior: Prior) -> str:
     if isinstance(prior, Flat):
         return f"flat{centred}"
     given: Any = prior.variance
+    if prior.learns:
+        of = "" if prior.shape is None else ", of a given shape"
+        return f"Gaussian, its size learnt under {prior.scale:g} |t| with 4 degrees of freedom{of}{centred}"
     if isinstance(given, int | float):
         given = f"{given:g}"
     elif np.ndim(given) > 0:

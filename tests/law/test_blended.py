@@ -61,12 +61,12 @@ def test_each_move_alone_has_the_exact_mean_and_sd(coordinates: str, moves: tupl
 
 
 EXACT_UTILITIES = """    utilities.draw_utilities(rng, latent.mu, latent.start, latent.taken, latent.near, lead, latent.w)
-    expand(rng, latent.move, latent.design, latent.scratch, v, latent.w)
-    interweave("""
+    expand(rng, move, latent.design, latent.scratch, v, latent.w)
+"""
 MOVED_UTILITIES = """    utilities.move_utilities(rng, latent.mu, latent.start, latent.taken, latent.near, 0, latent.w)
-    expand(rng, latent.move, latent.design, latent.scratch, v, latent.w)
+    expand(rng, move, latent.design, latent.scratch, v, latent.w)
     return
-    interweave("""
+"""
 MUTANTS = {
     "goes on adapting the proposal": (
         "kernels/blend.py",

@@ -33,13 +33,13 @@ def joint_draws(engine: Augmented, offers: Decisions, steps: int, seed: int) -> 
     newton = engine.options.newton if engine.options.utilities == "metropolis" else -1
     near, lead = np.empty(int(offers.sizes.max())), np.zeros(len(offers))
     scratch = Scratch(np.empty(v.size), np.empty(engine.move.factor.shape[1]), np.empty(v.size))
-    out, acceptance = np.empty((steps, v.size)), np.empty(1)
+    out, acceptance, sd, sizes = np.empty((steps, v.size)), np.empty(1), np.ones(1), np.empty(1)
     for n in range(steps):
         w = offers.rows @ v + rng.standard_normal(offers.rows.shape[0])
         best = np.repeat(np.maximum.reduceat(w, offers.start[:-1]), offers.sizes)
         sweep(
-            rng, engine.design, offers.start, np.flatnonzero(w == best), engine.move, newton, 1,
-            scratch, near, lead, v, w, out[n : n + 1], acceptance,
+            rng, engine.design, offers.start, np.flatnonzero(w == best), engine.move, engine.size, newton, 1,
+            scratch, near, lead, v, w, sd, out[n : n + 1], acceptance, sizes,
         )  # fmt: skip
     return out
 

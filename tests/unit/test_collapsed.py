@@ -151,7 +151,7 @@ def test_the_log_posterior_in_any_coordinates(kind: str, bent: bool, prior: str)
         value = us.log_likelihood(seen, fixed).sum() + float(placed.log_density(fixed))
         return float(value - 0.5 * placed.slack * loose @ loose + stretched)
 
-    target = chart_target(tally(seen), placed, chart)
+    target = chart_target(tally(seen), placed, placed, chart)
     work = make_work(target)
     values, expected, gradient = [], [], np.empty(free)
     for x in 0.5 * rng.standard_normal((5, free)):

@@ -198,6 +198,11 @@ def plain() -> us.Decisions:
         (lambda: us.fit(plain(), noise=us.FullNoise(df=-1.0)), "df must be more than 0"),
         (lambda: us.fit(plain(), noise=us.FullNoise(centre="round")), 'a matrix or "independent"'),
         (lambda: us.fit(plain(), noise=us.FullNoise(centre=[[-1.0]])), "not positive definite"),
+        (lambda: us.fit(plain(), us.Gaussian("learn"), noise=us.FullNoise()), "not learnt beside a noise covariance"),
+        (
+            lambda: us.learn_mdp([([0, 1], [0])], 2, 1, prior=us.Gaussian("learn")),
+            "not learnt beside unknown transitions",
+        ),
         (lambda: us.FullNoise(scale="last"), '"trace" or "first"'),
         (
             lambda: us.fit(us.Decisions([[1.0], [0.0]], [0, 2], [0], actions=["a", "a"]), noise=us.FullNoise()),

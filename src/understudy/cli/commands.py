@@ -114,6 +114,9 @@ def fit(
         float | None, typer.Option(help="Variance of the Gaussian prior (kappa); 2500 unless said.", show_default=False)
     ] = None,
     flat: Annotated[bool, typer.Option("--flat", help="A flat prior instead of a Gaussian one.")] = False,
+    learn_prior: Annotated[
+        bool, typer.Option("--learn-prior", help="Learn the size of the Gaussian prior from the decisions too.")
+    ] = False,
     centred: Annotated[
         bool,
         typer.Option("--centred", help="The values sum to zero, as in a finite MDP, where only differences matter."),
@@ -157,12 +160,15 @@ def fit(
     from understudy.priors import Flat, Gaussian
 
     refuse_unwritable(out)
-    if flat and prior_variance is not None:
-        raise ValueError("--flat and --prior-variance contradict each other; give one of them")
+    given = {"--flat": flat, "--prior-variance": prior_variance is not None, "--learn-prior": learn_prior}
+    if sum(given.values()) > 1:
+        named = " and ".join(name for name, said in given.items() if said)
+        raise ValueError(f"{named} contradict each other; give one of them")
     if prior_variance is not None:
         _refuse_not_positive("--prior-variance", prior_variance)
     centre = True if centred else None
-    prior = Flat(centre) if flat else Gaussian(2500.0 if prior_variance is None else prior_variance, centred=centre)
+    variance: Any = "learn" if learn_prior else 2500.0 if prior_variance is None else prior_variance
+    prior = Flat(centre) if flat else Gaussian(variance, centred=centre)
     columns = {"decision": decision, "chosen": chosen, "action": action, "group": group, "available": available}
     if _holds_games(table):
         d = _played(table, features or "paper")

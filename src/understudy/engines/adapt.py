@@ -27,6 +27,7 @@ GOOD, HALF_GOOD = 0.95, 0.4  # importance efficiency: needs no improving; needs 
 RIDGE = 0.03  # the variance that keeps a part of the mixture from collapsing
 AT_LEAST, MORE, MOST = 0.1, 0.3, 0.6  # shares of the work for moves that need no proposal, by how well it fits
 RIVAL = 3.0  # paths and sweeps both stay in the round if neither is this much dearer than the other
+FARTHEST = 500.0  # steps of a path
 SHORTEST = 1e-4  # a step below which there is no use in trying again
 LONGEST = 100  # leaps in a round
 
@@ -180,7 +181,7 @@ def within_reach(target: Target, work: Work, x: Floats) -> Floats:
 
 def path_round(step: float) -> Round:
     """A round of Hamiltonian moves alone, with paths of about LENGTH."""
-    count = max(1.0, LENGTH / step)
+    count = min(max(1.0, LENGTH / step), FARTHEST)
     return Round(1, 0, 0, step, max(1, round(0.7 * count)), max(1, round(1.3 * count)), 1)
 
 

@@ -24,8 +24,9 @@ from understudy.engines.base import State, Stats
 from understudy.kernels._jit import jit
 from understudy.kernels.design import Design, multiply
 from understudy.kernels.expansion import Move, Scratch, expand
+from understudy.kernels.size import Size, at_size, distance, draw_sd, stretch_given_noise
 from understudy.kernels.utilities import draw_utilities, move_utilities
-from understudy.likelihood import posterior_mode
+from understudy.likelihood import posterior_mode, with_likely_size
 from understudy.priors import Placed
 
 MOVES = {
@@ -72,6 +73,7 @@ class Augmented:
     options: Options
     design: Design
     move: Move
+    size: Size
 
     @staticmethod
     def build(name: str, decisions: Decisions, placed: Placed, options: Options) -> Augmented:
@@ -88,19 +90,21 @@ class Augmented:
                 f'"{name}" shifts a centred block of coefficients, which needs one whose rows add up to the same number '
                 'for every action of a decision; use "px-scale" or "da"'
             )
+        frame = Frame.of(decisions, placed, translate)
         return Augmented(
             name,
             decisions,
             placed,
             options,
             Design.of(decisions.rows),
-            build_move(decisions, placed, scale, translate, options),
+            build_move(decisions, placed, frame, scale, options),
+            build_size(placed, frame),
         )
 
     def start(self, rng: np.random.Generator, init: Floats | None) -> State:
         """Utilities drawn at `init`, or at a draw from twice the normal approximation at the posterior mode."""
         if init is None:
-            mode, information = posterior_mode(self.decisions, self.placed)
+            mode, information = posterior_mode(self.decisions, with_likely_size(self.decisions, self.placed))
             root = sla.cholesky(information, lower=True)
             noise = np.sqrt(2.0) * rng.standard_normal(information.shape[0])
             init = mode + self.placed.basis @ sla.solve_triangular(root, noise, lower=True, trans="T")
@@ -108,7 +112,10 @@ class Augmented:
         mu, w, lead = np.empty(rows), np.empty(rows), np.zeros(len(self.decisions))
         multiply(self.design, init, mu)
         draw_utilities(rng, mu, self.decisions.start, self.decisions.taken, self.near(), lead, w)
-        return {"v": init.copy(), "w": w, "lead": lead}
+        state = {"v": init.copy(), "w": w, "lead": lead}
+        if self.placed.scale is None:
+            return state
+        return state | {"sd": np.array([draw_sd(rng, self.size, distance(self.size, init, np.empty(init.size)))])}
 
     def warm(self, rng: np.random.Generator, state: State, left: int, piece: int) -> tuple[State, int]:
         """Go on; there is nothing to learn."""
@@ -119,14 +126,20 @@ class Augmented:
         """Go on for draws * thin iterations."""
         new = {name: value.copy() for name, value in state.items()}
         v = new["v"]
-        out, acceptance = np.empty((draws, v.size)), np.empty(draws)
+        out, acceptance, sizes = np.empty((draws, v.size)), np.empty(draws), np.empty(draws)
         scratch = Scratch(np.empty(v.size), np.empty(self.move.factor.shape[1]), np.empty(v.size))
         steps = self.options.newton if self.options.utilities == "metropolis" else -1
         sweep(
-            rng, self.design, self.decisions.start, self.decisions.taken, self.move, steps, thin,
-            scratch, self.near(), new["lead"], v, new["w"], out, acceptance,
+            rng, self.design, self.decisions.start, self.decisions.taken, self.own_move(), self.size, steps, thin,
+            scratch, self.near(), new["lead"], v, new["w"], new.get("sd", np.ones(1)), out, acceptance, sizes,
         )  # fmt: skip
-        return new, out, {"acceptance": acceptance}
+        return new, out, {"acceptance": acceptance} | ({} if self.placed.scale is None else {"prior_sd": sizes})
+
+    def own_move(self) -> Move:
+        """The move; where the prior's size is learnt, with a factor of its own to write over."""
+        if self.placed.scale is None:
+            return self.move
+        return self.move._replace(factor=self.move.factor.copy(), pull=self.move.pull.copy())
 
     def near(self) -> Floats:
         """Room for the rivals of the largest decision."""
@@ -140,6 +153,7 @@ def sweep(
     start: Ints,
     taken: Ints,
     move: Move,
+    size: Size,
     steps: int,
     thin: int,
     scratch: Scratch,
@@ -147,11 +161,16 @@ def sweep(
     lead: Floats,
     v: Floats,
     w: Floats,
+    sd: Floats,
     out: Floats,
     acceptance: Floats,
+    sizes: Floats,
 ) -> None:
-    """The loop: utilities given the value, then the value given the utilities. steps < 0 asks for exact utilities."""
-    mu = np.empty(w.size)
+    """The loop: utilities given the value, then the value given the utilities. steps < 0 asks for exact utilities.
+
+    A prior's size sd (1,) that is learnt is drawn given the value, and then given the noise.
+    """
+    mu, off = np.empty(w.size), np.empty(v.size)
     for n in range(out.shape[0]):
         accepted = 0.0
         for _ in range(thin):
@@ -160,8 +179,14 @@ def sweep(
                 accepted += draw_utilities(rng, mu, start, taken, near, lead, w)
             else:
                 accepted += move_utilities(rng, mu, start, taken, near, steps, w)
+            if size.scale > 0.0:
+                move = at_size(size, move, sd[0])
             expand(rng, move, design, scratch, v, w)
+            if size.scale > 0.0:
+                sd[0] = draw_sd(rng, size, distance(size, v, off))
+                sd[0] = stretch_given_noise(rng, size, design, start, taken, sd[0], v, w, off, mu)
         out[n] = v
+        sizes[n] = sd[0]
         acceptance[n] = accepted / thin
 
 
@@ -180,45 +205,90 @@ def widest(decisions: Decisions, placed: Placed) -> str:
     return next(name for name, move in MOVES.items() if move == allowed)
 
 
-def build_move(decisions: Decisions, placed: Placed, scale: bool, translate: bool, options: Options) -> Move:
-    """The matrices of a move: which directions it draws in, and the factor of their covariance given the utilities."""
-    width = len(decisions.names)
-    constants = placed.constants if translate else np.zeros((width, 0))
-    spread = 0.0
-    if translate and placed.flat:
-        # Only the independent combinations of the blocks' constants shift the utilities.
-        _, size, turn = sla.svd(decisions.rows @ constants, full_matrices=False)
-        constants = constants @ turn[size > 1e-10 * size[0]].T
-    elif translate:
-        spread = float(np.sqrt(placed.precision.shape[0] / np.trace(placed.precision)))
-    directions = np.hstack([placed.basis, constants])
-    free = placed.basis.shape[1]
-    precision = np.zeros((directions.shape[1],) * 2)
-    precision[:free, :free] = placed.precision
-    if spread > 0:
-        precision[free:, free:] = np.eye(constants.shape[1]) / spread**2
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The directions (K, D) a move draws in, their prior precision (D, D), and X'X along them.
 
-    gram = decisions.rows.T @ decisions.rows
-    gram = gram.toarray() if sp.issparse(gram) else gram
+    constants: those of the directions that are constants of centred blocks. spread: their prior sd, zero when flat.
+    """
+
+    directions: Floats
+    precision: Floats
+    gram: Floats
+    constants: Floats
+    offsets: Floats
+    spread: float
+
+    @staticmethod
+    def of(decisions: Decisions, placed: Placed, translate: bool) -> Frame:
+        """The free directions, and the constants if the move translates."""
+        constants = placed.constants if translate else np.zeros((len(decisions.names), 0))
+        spread = 0.0
+        if translate and placed.flat:
+            # Only the independent combinations of the blocks' constants shift the utilities.
+            _, size, turn = sla.svd(decisions.rows @ constants, full_matrices=False)
+            constants = constants @ turn[size > 1e-10 * size[0]].T
+        elif translate:
+            spread = float(np.sqrt(placed.precision.shape[0] / np.trace(placed.precision)))
+        directions = np.hstack([placed.basis, constants])
+        free = placed.basis.shape[1]
+        precision = np.zeros((directions.shape[1],) * 2)
+        precision[:free, :free] = placed.precision
+        if spread > 0:
+            precision[free:, free:] = np.eye(constants.shape[1]) / spread**2
+        gram = decisions.rows.T @ decisions.rows
+        gram = gram.toarray() if sp.issparse(gram) else gram
+        return Frame(
+            directions, precision, directions.T @ gram @ directions, constants, decisions.rows @ constants, spread
+        )
+
+
+def build_move(decisions: Decisions, placed: Placed, frame: Frame, scale: bool, options: Options) -> Move:
+    """The matrices of a move: which directions it draws in, and the factor of their covariance given the utilities."""
     try:
-        root = sla.cholesky(directions.T @ gram @ directions + precision, lower=True)
+        root = sla.cholesky(frame.gram + frame.precision, lower=True)
     except sla.LinAlgError:
         raise ValueError(
             "two or more features are the same to the last digit at this scale, and the prior is too wide to tell them "
             "apart; rescale the features, leave one out, or give a smaller prior variance"
         ) from None
-    factor = sla.solve_triangular(root, directions.T, lower=True).T
+    factor = sla.solve_triangular(root, frame.directions.T, lower=True).T
     return Move(
         factor=np.ascontiguousarray(factor),
-        pull=placed.basis @ (placed.precision @ (placed.basis.T @ placed.mean)),
-        constants=np.ascontiguousarray(constants.T),
-        offsets=np.ascontiguousarray((decisions.rows @ constants).T),
-        spread=spread,
+        pull=_pull(placed),
+        constants=np.ascontiguousarray(frame.constants.T),
+        offsets=np.ascontiguousarray(frame.offsets.T),
+        spread=frame.spread,
         scale=scale,
         shape=float(options.a),
         rate=float(options.b),
-        lost=float(constants.shape[1]) if placed.flat else 0.0,
+        lost=float(frame.constants.shape[1]) if placed.flat else 0.0,
     )
+
+
+def build_size(placed: Placed, frame: Frame) -> Size:
+    """What learning the prior's size needs; next to nothing where it is given."""
+    none = np.zeros(0)
+    if placed.scale is None:
+        return Size(0.0, 0, none, none, np.zeros((0, 0)), 0.0, np.zeros((0, 0)), none, none, 0.0)
+    own, quad = placed.split
+    gram, turn = sla.eigh(frame.gram, frame.precision)  # turn' precision turn = I, turn' gram turn is diagonal
+    return Size(
+        scale=placed.scale,
+        width=placed.basis.shape[1],
+        middle=placed.mean,
+        own=own,
+        quad=quad,
+        slack=placed.slack,
+        factor=np.ascontiguousarray(frame.directions @ turn),
+        gram=np.maximum(gram, 0.0),
+        pull=_pull(placed),
+        spread=frame.spread,
+    )
+
+
+def _pull(placed: Placed) -> Floats:
+    return np.asarray(placed.basis @ (placed.precision @ (placed.basis.T @ placed.mean)))
 
 
 def options_from(given: dict[str, Any]) -> Options:

@@ -29,7 +29,7 @@ from understudy.kernels.expansion import Scratch
 from understudy.kernels.interweave import Weave
 from understudy.kernels.mixture import Mixture
 from understudy.kernels.target import Target, Work, make_work
-from understudy.likelihood import posterior_mode
+from understudy.likelihood import posterior_mode, with_likely_size
 from understudy.priors import Placed
 
 FEW = 12  # coefficients up to which a mixture is tried
@@ -49,6 +49,7 @@ class Blended:
 
     decisions: Decisions
     placed: Placed
+    given: Placed  # the same, with a likely size if that is learnt
     counted: Tally
     mode: Floats
     information: Floats
@@ -63,9 +64,10 @@ class Blended:
     def build(decisions: Decisions, placed: Placed) -> Blended:
         """Count what is equal, and find the mode."""
         counted = tally(decisions)
-        mode, information = posterior_mode(counted.unique, placed, counted.offers.weight)
+        given = with_likely_size(counted.unique, placed, counted.offers.weight)
+        mode, information = posterior_mode(counted.unique, given, counted.offers.weight)
         inner = Augmented.build(widest(decisions, placed), decisions, placed, Options())
-        return Blended(decisions, placed, counted, mode, information, inner)
+        return Blended(decisions, placed, given, counted, mode, information, inner)
 
     def start(self, rng: np.random.Generator, init: Floats | None) -> State:
         """At `init`, or at a draw from twice the normal approximation at the mode; not warmed up, it takes safe steps."""
@@ -113,7 +115,11 @@ class Blended:
                 leap_rate = effective(by_leap) / len(by_leap) / labour.leap(proposal.mixture)
         mixture, round = plan(path_rate, sweep_rate, leap_rate, proposal, paths, labour)
         last = tried(round, mixture, LEAPS * part if round.leaps else part)
-        moves = int(np.clip((WORTH if self.few else LESS) * len(last) / effective(last), 1, MOST))
+        moves = int(
+            np.clip(
+                (WORTH if self.few or self.placed.scale is not None else LESS) * len(last) / effective(last), 1, MOST
+            )
+        )
         if moves == MOST and self.weaves:  # whatever was learnt is no good: the move that needs no learning
             round, mixture = SWEEPS, none
         return new | _frozen(chart, directions, mixture, round._replace(moves=moves))
@@ -143,9 +149,9 @@ class Blended:
         bending gains them. A prior that ties neighbours together, such as a smooth curve's, forbids bending each by itself.
         """
         points = 4 + min(values.shape[1], 28)
-        if (self.few and self.placed.constants.size) or self.placed.tied:
-            return Chart.flat(self.counted, self.placed, values, points)
-        return Chart.curved(self.counted, self.placed, self.placed.loosened(rng, values), points)
+        if (self.few and self.placed.constants.size) or self.given.tied:
+            return Chart.flat(self.counted, self.given, values, points)
+        return Chart.curved(self.counted, self.given, self.given.loosened(rng, values), points)
 
     def _directions(self, chart: Chart) -> Floats:
         """(K, D) directions in which v moves when the coordinates do."""
@@ -158,13 +164,13 @@ class Blended:
         chart, round = _chart(state), Round(*(t(n) for t, n in zip(_ROUND, state["round"], strict=True)))
         target, work = self._posterior(chart)
         mixture = Mixture(*(state[f"mixture/{name}"] for name in Mixture._fields))
-        out, accepted = np.empty((draws, len(chart.centre))), np.empty(draws)
+        out, accepted, sizes = np.empty((draws, len(chart.centre))), np.empty(draws), np.empty(draws)
         blend(
             rng, target, work, _map(chart, self.placed.constants), round, mixture,
-            self._latent(state["directions"], round.sweeps > 0), thin,
-            new["x"], new["gradient"], new["carried"], new["lead"], out, accepted,
+            self._latent(state["directions"], len(new["x"]), round.sweeps > 0), thin,
+            new["x"], new["gradient"], new["carried"], new["lead"], out, accepted, sizes,
         )  # fmt: skip
-        return new, out, {"acceptance": accepted}
+        return new, out, {"acceptance": accepted} | ({} if self.placed.scale is None else {"prior_sd": sizes})
 
     @property
     def few(self) -> bool:
@@ -177,15 +183,15 @@ class Blended:
         return bool(self.decisions.rows.shape[0] * len(self.information) <= WOVEN)
 
     def _posterior(self, chart: Chart) -> tuple[Target, Work]:
-        target = chart_target(self.counted, self.placed, chart)
+        target = chart_target(self.counted, self.placed, self.given, chart)
         return target, make_work(target)
 
-    def _latent(self, directions: Floats, used: bool) -> Latent:
-        """What sweeps need, along directions (K, D); next to nothing where there are none."""
+    def _latent(self, directions: Floats, width: int, used: bool) -> Latent:
+        """What sweeps need, along directions (K, D), in so many coordinates; next to nothing where there are none."""
         d, inner = self.decisions, self.inner
         if not used:
             directions = directions[:, :1]
-        count, width, rows = directions.shape[1], directions.shape[0], d.rows.shape[0]
+        count, values, rows = directions.shape[1], directions.shape[0], d.rows.shape[0]
         heavy = self.placed.basis @ (self.placed.precision @ (self.placed.basis.T @ directions))
         weave = Weave(
             factor=np.ascontiguousarray(directions.T),
@@ -194,10 +200,11 @@ class Blended:
             margins=margins_along(directions, d) if used else np.zeros((1, 0)),
             mixtures=MIXTURES,
         )
-        scratch = Scratch(np.empty(width), np.empty(inner.move.factor.shape[1]), np.empty(width))
+        scratch = Scratch(np.empty(values), np.empty(inner.move.factor.shape[1]), np.empty(values))
+        size = inner.size._replace(width=width)  # in curved coordinates, that of the constants too
         return Latent(
-            inner.design, d.start, d.taken, inner.move, weave, scratch, np.empty(rows), np.empty(rows), inner.near(),
-            np.empty(count), np.empty(width), np.empty(width), np.empty(rows),
+            inner.design, d.start, d.taken, inner.own_move(), size, weave, scratch, np.empty(rows), np.empty(rows),
+            inner.near(), np.empty(count), np.empty(values), np.empty(values), np.empty(rows),
         )  # fmt: skip
 
 

@@ -18,11 +18,15 @@ from understudy._arrays import Floats
 from understudy.engines.tally import Tally
 from understudy.kernels.bend import bent, stretch, swing, unbent
 from understudy.kernels.design import Design
+from understudy.kernels.size import marginal_table
 from understudy.kernels.target import Target
 from understudy.likelihood import slopes_at
 from understudy.priors import Placed
 
 CURVED = 0.9  # the most that a coordinate is bent
+SOFT = (
+    0.1  # with one coordinate, which has no way round it: the squared distance, in likely sizes, that softens the pole
+)
 UNSEEN = 1e-8  # a change of utility by a constant of one that is put down to rounding
 
 
@@ -110,21 +114,18 @@ def _roots(precision: Floats) -> tuple[Floats, Floats]:
     return root, sla.solve_triangular(root, np.eye(len(root)), lower=True)
 
 
-def chart_target(tally: Tally, placed: Placed, chart: Chart) -> Target:
-    """The posterior in the coordinates of a chart."""
+def chart_target(tally: Tally, placed: Placed, given: Placed, chart: Chart) -> Target:
+    """The posterior in the coordinates of a chart; given: the prior of a likely size, where that is learnt."""
     design = Design.of(_blind(tally.leads, placed.constants))
-    own, quad = _split(placed.whole)
-    return Target(design, tally.offers, own, quad, placed.mean, chart.centre, chart.slope, chart.bend, chart.turn)
+    own, quad = placed.split
+    sizes = np.zeros((0, 2)) if placed.scale is None else marginal_table(chart.turn.shape[1], placed.scale)
+    soft = SOFT * placed.slack / given.slack if chart.turn.shape[1] == 1 else 0.0
+    return Target(
+        design, tally.offers, own, quad, placed.mean, sizes, soft, chart.centre, chart.slope, chart.bend, chart.turn
+    )
 
 
 def _blind(leads: Any, constants: Floats) -> Any:
     """The rows, made blind to constants (K, L) of centred blocks; most of them are so by nature."""
     seen = leads @ constants
     return leads if np.abs(seen).max(initial=0.0) < UNSEEN else np.asarray(leads - seen @ constants.T)
-
-
-def _split(precision: Floats) -> tuple[Floats, Floats]:
-    """A precision as its diagonal and nothing, if it is one; else as nothing and itself."""
-    own = np.diag(precision).copy()
-    rest = np.abs(precision - np.diag(own)).max() > 1e-12 * own.max()
-    return (np.zeros(0), np.ascontiguousarray(precision)) if rest else (own, np.zeros((0, 0)))

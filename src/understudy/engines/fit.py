@@ -97,7 +97,7 @@ def fit(
     file = None if checkpoint is None else Path(checkpoint)
     if file is not None:
         refuse_unwritable(file)
-    mark = "" if file is None else _fingerprint(decisions, placed, machine.name, settings, placed_noise)
+    mark = "" if file is None else fingerprint(decisions, placed, machine.name, settings, placed_noise)
     if resume:
         if file is None:
             raise ValueError("resume=True needs the checkpoint file to resume from")
@@ -122,6 +122,7 @@ def make_engine(
 ) -> Engine:
     """The engine of that name, prepared for these decisions."""
     if noise is not None:
+        refuse_learnt_size(placed, "a noise covariance")
         if name not in CORRELATED:
             raise ValueError(
                 f"with a noise covariance there is no engine {name!r}; choose one of {', '.join(CORRELATED)}"
@@ -156,6 +157,14 @@ def refuse_improper(decisions: Decisions, placed: Placed) -> None:
         f"the posterior under a flat prior is improper along the direction ({opening}): {why}; "
         "use us.Gaussian(variance), or decisions that bound this direction"
     )
+
+
+def refuse_learnt_size(placed: Placed, beside: str) -> None:
+    """Refuse a prior whose size is to be learnt where that is not done."""
+    if placed.scale is not None:
+        raise ValueError(
+            f'the size of a prior is not learnt beside {beside}; give us.Gaussian(variance) instead of "learn"'
+        )
 
 
 def announce_compiling(progress: bool | None) -> None:
@@ -228,8 +237,8 @@ def _matrices(lower: Floats) -> Floats:
     return out
 
 
-def _fingerprint(
-    decisions: Decisions, placed: Placed, engine: str, settings: Mapping[str, Any], noise: PlacedNoise | None
+def fingerprint(
+    decisions: Decisions, placed: Placed, engine: str, settings: Mapping[str, Any], noise: PlacedNoise | None = None
 ) -> str:
     """What a checkpoint must agree with before it is continued."""
     told = None if noise is None else (noise.labels, noise.base, noise.scale, noise.df, noise.root.tolist())
@@ -238,4 +247,6 @@ def _fingerprint(
     parts = (rows.indptr, rows.indices, rows.data) if sp.issparse(rows) else (rows,)
     for part in (*parts, decisions.start, decisions.taken, placed.basis, placed.precision, placed.mean):
         digest.update(np.ascontiguousarray(part).tobytes())
+    if placed.scale is not None:
+        digest.update(f"size {placed.scale}".encode())
     return digest.hexdigest()

@@ -18,6 +18,8 @@ from understudy.kernels.expansion import Move, Scratch, expand
 from understudy.kernels.hamiltonian import travel
 from understudy.kernels.interweave import Weave, interweave
 from understudy.kernels.mixture import Mixture, draw, log_density
+from understudy.kernels.ray import stretch
+from understudy.kernels.size import Size, at_size, distance, draw_sd, stretch_given_noise
 from understudy.kernels.target import Target, Work, log_posterior
 
 
@@ -57,6 +59,7 @@ class Latent(NamedTuple):
     start: Ints
     taken: Ints
     move: Move
+    size: Size
     weave: Weave
     scratch: Scratch
     mu: Floats
@@ -69,15 +72,35 @@ class Latent(NamedTuple):
 
 
 @jit
-def sweep(rng: np.random.Generator, latent: Latent, lead: Floats, v: Floats) -> None:
-    """Utilities given the value, value given the utilities, value given the noise."""
+def sweep(rng: np.random.Generator, latent: Latent, lead: Floats, v: Floats, aside: Floats) -> None:
+    """Utilities given the value, value given the utilities, value given the noise.
+
+    A prior's size that is learnt is drawn first given v and its constants, and once more given the noise.
+    """
+    sd, move = 1.0, latent.move
+    if latent.size.scale > 0.0:
+        sd = draw_sd(rng, latent.size, quad_of(latent.size, v, aside, latent.pull))
+        move = at_size(latent.size, latent.move, sd)
     multiply(latent.design, v, latent.mu)
     utilities.draw_utilities(rng, latent.mu, latent.start, latent.taken, latent.near, lead, latent.w)
-    expand(rng, latent.move, latent.design, latent.scratch, v, latent.w)
+    expand(rng, move, latent.design, latent.scratch, v, latent.w)
+    if latent.size.scale > 0.0:
+        sd = draw_sd(rng, latent.size, quad_of(latent.size, v, aside, latent.pull))
+        new = stretch_given_noise(
+            rng, latent.size, latent.design, latent.start, latent.taken, sd, v, latent.w, latent.pull, latent.mu
+        )
+        aside *= new / sd
+        sd = new
     interweave(
         rng, latent.weave, latent.start, latent.taken, latent.weights, latent.direction, latent.pull, latent.margin,
-        v, latent.w,
+        1.0 / (sd * sd), v, latent.w,
     )  # fmt: skip
+
+
+@jit
+def quad_of(size: Size, v: Floats, aside: Floats, off: Floats) -> float:
+    """Q of a value and the constants laid aside."""
+    return distance(size, v, off) + size.slack * dot(aside, aside)
 
 
 @jit
@@ -91,6 +114,14 @@ def to_value(map: Map, x: Floats, v: Floats, aside: Floats) -> None:
             aside[block] += map.constants[k, block] * v[k]
         for k in range(v.size):
             v[k] -= map.constants[k, block] * aside[block]
+
+
+@jit
+def put_back(map: Map, v: Floats, aside: Floats) -> None:
+    """V with its constants."""
+    for block in range(aside.size):
+        for k in range(v.size):
+            v[k] += map.constants[k, block] * aside[block]
 
 
 @jit
@@ -122,8 +153,10 @@ def blend(
     lead: Floats,
     out: Floats,
     accepted: Floats,
+    sizes: Floats,
 ) -> None:
     """Go on from x (D,) for as many draws of v as out (n, K) has; accepted (n,) says whether, or how willingly, each was.
+    sizes (n,) get the prior's size where that is learnt.
 
     carried (5,) holds what goes with x: its log posterior, its importance weight, whether gradient and weight are up to
     date, and the place within the round. With x and gradient it is all that has to be kept to go on as if uncut.
@@ -133,6 +166,8 @@ def blend(
     aside = np.empty(map.constants.shape[1])
     momentum, other, slope, height = np.empty(width), np.empty(width), np.empty(width), np.empty(1)
     none = np.empty(0)
+    learns = latent.size.scale > 0.0
+    base, along = np.empty(work.gap.size if learns else 0), np.empty(work.gap.size if learns else 0)
     height[0], weight = carried[0], carried[1]
     sloped, weighed, place = carried[2] > 0.0, carried[3] > 0.0, int(carried[4])
     size = round.paths + round.sweeps + round.leaps
@@ -146,9 +181,16 @@ def blend(
                     x, height, gradient, momentum, other, slope,
                 )  # fmt: skip
                 sloped, weighed = True, False
+                if learns:
+                    to_value(map, x, v, aside)
+                    put_back(map, v, aside)
+                    stretch(rng, target, work, base, along, v)
+                    aside[:] = 0.0
+                    from_value(map, v, aside, x)
+                    sloped = False
             elif place < round.paths + round.sweeps:
                 to_value(map, x, v, aside)
-                sweep(rng, latent, lead, v)
+                sweep(rng, latent, lead, v, aside)
                 from_value(map, v, aside, x)
                 accepted[n] = 1.0
                 sloped, weighed = False, False
@@ -171,5 +213,7 @@ def blend(
                     sloped = False
             place = (place + 1) % size
         to_value(map, x, out[n], aside)
+        if learns:
+            sizes[n] = draw_sd(rng, latent.size, quad_of(latent.size, out[n], aside, v))
     carried[0], carried[1] = height[0], weight
     carried[2], carried[3], carried[4] = 1.0 if sloped else 0.0, 1.0 if weighed else 0.0, place

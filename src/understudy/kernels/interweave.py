@@ -60,14 +60,21 @@ def _mix(weights: Floats, parts: Floats, out: Floats) -> None:
 
 @jit
 def _travel(
-    rng: np.random.Generator, direction: Floats, pull: Floats, margin: Floats, centre: Floats, v: Floats, gap: Floats
+    rng: np.random.Generator,
+    direction: Floats,
+    pull: Floats,
+    times: float,
+    margin: Floats,
+    centre: Floats,
+    v: Floats,
+    gap: Floats,
 ) -> None:
     """Draw s along one direction, and move v and the gaps with it."""
     low, high = _interval(margin, gap)
     precision = dot(direction, pull)
     if precision > 0.0:
         mean = -(dot(pull, v) - dot(pull, centre)) / precision
-        sd = 1.0 / np.sqrt(precision)
+        sd = 1.0 / np.sqrt(times * precision)
         s = mean + sd * draw_between(rng, (low - mean) / sd, (high - mean) / sd)
     else:
         s = low + (high - low) * rng.random()
@@ -88,20 +95,24 @@ def interweave(
     direction: Floats,
     pull: Floats,
     margin: Floats,
+    times: float,
     v: Floats,
     w: Floats,
 ) -> None:
-    """Move v (K,) given the noise behind the utilities w (P,), which become the gaps: draw them afresh afterwards."""
+    """Move v (K,) given the noise behind the utilities w (P,), which become the gaps: draw them afresh afterwards.
+
+    times: what the prior precision behind `pull` is multiplied with, one where the prior's size is given.
+    """
     for t in range(taken.size):
         best = w[taken[t]]
         for j in range(start[t], start[t + 1]):
             w[j] = best - w[j]
     for r in range(weave.factor.shape[0]):
-        _travel(rng, weave.factor[r], weave.pull[r], weave.margins[r], weave.centre, v, w)
+        _travel(rng, weave.factor[r], weave.pull[r], times, weave.margins[r], weave.centre, v, w)
     for _ in range(weave.mixtures):
         for r in range(weights.size):
             weights[r] = rng.standard_normal()
         _mix(weights, weave.factor, direction)
         _mix(weights, weave.pull, pull)
         _mix(weights, weave.margins, margin)
-        _travel(rng, direction, pull, margin, weave.centre, v, w)
+        _travel(rng, direction, pull, times, margin, weave.centre, v, w)

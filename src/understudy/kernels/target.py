@@ -14,6 +14,7 @@ from understudy.kernels._jit import fast, inline, jit
 from understudy.kernels.bend import stretch_one, swing_one
 from understudy.kernels.collapsed import SKIP, Offers, Room, make_room, sum_of_logs
 from understudy.kernels.design import Design, dot, multiply, transpose_multiply
+from understudy.kernels.size import marginal
 
 TOGETHER = 16  # stretches, each between 0.1 and 1.9, that are multiplied before a logarithm is taken
 
@@ -22,6 +23,8 @@ class Target(NamedTuple):
     """A posterior: design (R, K), and v's coordinates: centre, slope and bend (K,), turn (K, D).
 
     middle: the prior mean of v. Its precision is the diagonal `own`, or `quad` (K, K) where that is not empty.
+    sizes: the log prior where its size is learnt (`size.py`), else empty. It has a pole at the prior mean; its gradient is
+    taken `soft` further out, which keeps paths together. Any force that depends on the place alone leaves them exact.
     """
 
     design: Design
@@ -29,6 +32,8 @@ class Target(NamedTuple):
     own: Floats
     quad: Floats
     middle: Floats
+    sizes: Floats
+    soft: float
     centre: Floats
     slope: Floats
     bend: Floats
@@ -83,6 +88,11 @@ def _log_prior(target: Target, work: Work) -> float:
     for k in range(work.value.size):
         work.heavy[k] = dot(target.quad[k], work.value) if target.quad.size > 0 else target.own[k] * work.value[k]
         total -= 0.5 * work.value[k] * work.heavy[k]
+    if target.sizes.size > 0:
+        precision = marginal(target.sizes, -2.0 * total + target.soft)[1]
+        total = marginal(target.sizes, -2.0 * total)[0]
+        for k in range(work.heavy.size):
+            work.heavy[k] *= precision
     return total
 
 

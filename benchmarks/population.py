@@ -1,0 +1,135 @@
+"""A population of players with few decisions each: held-out log loss beside separate fits and one pooled fit.
+
+    scripts/bench                            runs every benchmark
+    python -m benchmarks.population --json   this one, for machines
+
+200 simulated players with five features decide 15 times among four actions; all are predicted on 30 decisions more.
+Every fit learns from the same decisions: one population, one player after the other (under the default prior, and with the
+size of the prior learnt), and all together as if they were one. The exit code says whether the population won.
+"""
+
+from __future__ import annotations
+
+# isort: off
+from benchmarks import _one_core  # noqa: F401
+# isort: on
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+import understudy as us
+from understudy._arrays import Floats
+from understudy.decisions import Decisions
+from understudy.predict import Prediction
+
+PLAYERS, SEEN, KEPT_OUT, ACTIONS, FEATURES = 200, 15, 30, 4, 5
+DRAWS: dict[str, Any] = {"draws": 500, "warmup": 500, "chains": 2}
+
+
+@dataclass(frozen=True)
+class Row:
+    """How well one way of learning predicts; the standard error is that of its difference from the population."""
+
+    what: str
+    log_loss: float
+    worse_by: float
+    standard_error: float
+    seconds: float
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rounds", type=int, default=1, help="populations to simulate")
+    parser.add_argument("--players", type=int, default=PLAYERS)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    rows = [row for seed in range(min(given.rounds, 3)) for row in measure(given.players, seed)]
+    if given.json:
+        print(json.dumps([asdict(row) for row in rows], indent=1))
+    else:
+        print("| learnt | held-out log loss | worse than the population by | seconds |\n|---|---|---|---|")
+        for row in rows:
+            print(
+                f"| {row.what} | {row.log_loss:.4f} | {row.worse_by:.4f} ± {row.standard_error:.4f} | {row.seconds:.1f} |"
+            )
+    sys.exit(int(any(row.worse_by < 0.0 for row in rows)))
+
+
+def simulate(rng: np.random.Generator, players: int) -> Decisions:
+    """Players from one Gaussian, decision after decision of each."""
+    mean = rng.standard_normal(FEATURES)
+    mix = rng.standard_normal((FEATURES, FEATURES)) / np.sqrt(FEATURES)
+    values = mean + 0.7 * rng.standard_normal((players, FEATURES)) @ (0.5 * np.eye(FEATURES) + 0.5 * mix).T
+    each = SEEN + KEPT_OUT
+    rows = rng.standard_normal((players, each, ACTIONS, FEATURES))
+    w = np.einsum("ntak,nk->nta", rows, values) + rng.standard_normal((players, each, ACTIONS))
+    return Decisions(
+        rows.reshape(-1, FEATURES),
+        np.arange(players * each + 1) * ACTIONS,
+        w.argmax(axis=2).ravel(),
+        groups=np.repeat(np.arange(players), each),
+        group_name="player",
+    )
+
+
+def measure(players: int, seed: int) -> list[Row]:
+    """One population, learnt in every way."""
+    d = simulate(np.random.default_rng(seed), players)
+    early = np.tile(np.arange(SEEN + KEPT_OUT) < SEEN, players)
+    seen, rest = d[np.flatnonzero(early)], d[np.flatnonzero(~early)]
+    who = rest.groups
+    assert who is not None
+
+    def alone(prior: us.Gaussian) -> Floats:
+        lost = np.empty(len(rest))
+        for i in range(players):
+            at = np.flatnonzero(who == i)
+            lost[at] = -_log(
+                us.predict(
+                    us.fit(seen[np.flatnonzero(seen.groups == i)], prior, **DRAWS, seed=i, progress=False), rest[at]
+                )
+            )
+        return lost
+
+    def pooled() -> Floats:
+        return -_log(us.predict(us.fit(seen, us.Gaussian(100.0), **DRAWS, progress=False), rest))
+
+    def population() -> Floats:
+        return -_log(us.fit_population(seen, by="player", **DRAWS, progress=False).predict(rest))
+
+    ways: dict[str, Callable[[], Floats]] = {
+        "one population": population,
+        "all players as one": pooled,
+        "each player alone, size of the prior learnt": lambda: alone(us.Gaussian("learn")),
+        "each player alone, prior variance 2500": lambda: alone(us.Gaussian(2500.0)),
+    }
+    rows: list[Row] = []
+    best = np.zeros(len(rest))
+    for what, learn in ways.items():
+        began = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", us.NotConvergedWarning)
+            lost = learn()
+        if not rows:
+            best = lost
+        apart = (lost - best).reshape(players, KEPT_OUT).mean(axis=1)
+        error = apart.std(ddof=1) / np.sqrt(players)
+        rows.append(Row(what, float(lost.mean()), float(apart.mean()), float(error), time.perf_counter() - began))
+    return rows
+
+
+def _log(found: Prediction) -> Floats:
+    return np.asarray(found.log_taken)
+
+
+if __name__ == "__main__":
+    main()

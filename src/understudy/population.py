@@ -1,0 +1,346 @@
+"""Many controllers, each watched only a few times: every one has a value of its own, and all come from one population.
+
+    v_i ~ N(mean, covariance)   for each player i, on the values whose centred blocks sum to zero
+
+Mean and covariance are learnt with the players. Who decided rarely, or says little, is drawn towards the population; who
+decided often stands for himself. A player never seen before is predicted from the population alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from understudy._arrays import Floats, Ints
+from understudy._files import refuse_unwritable
+from understudy._netcdf import Variables, read_file, to_arviz, write_file
+from understudy.decisions import Decisions
+from understudy.diagnostics import Summary, summarise
+from understudy.engines.fit import NotConvergedWarning, drive, fingerprint, refuse_bad_counts
+from understudy.engines.hierarchy import Hierarchy
+from understudy.engines.run import Run
+from understudy.frames import from_frame
+from understudy.kernels._jit import compiled_before
+from understudy.likelihood import posterior_mode
+from understudy.posterior import FORMAT, Posterior, attributes_of, read_origin, reader, stored
+from understudy.predict import Prediction, predict
+from understudy.priors import Flat, Gaussian, coordinates, place
+
+Labels = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Shrinkage:
+    """Each player alone, and as one of many; arrays are (N, K).
+
+    separate: the most likely value of each player by himself, under the prior of the population mean. shrunken: the
+    posterior mean as one of the population. centre: (K,) the population's mean.
+    """
+
+    names: tuple[str, ...]
+    players: tuple[Hashable, ...]
+    decisions: Ints
+    separate: Floats
+    shrunken: Floats
+    centre: Floats
+
+    @property
+    def kept(self) -> Floats:
+        """(K,) the share of the spread between separate estimates that is left between the shrunken ones."""
+        return np.asarray(self.shrunken.std(axis=0) / np.maximum(self.separate.std(axis=0), 1e-300))
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.players)} players with {np.median(self.decisions):g} decisions each (median)"]
+        wide = max(map(len, self.names))
+        for k, name in enumerate(self.names):
+            lines.append(
+                f"{name.ljust(wide)}  spread of separate estimates {self.separate[:, k].std():.3g}, "
+                f"of shrunken ones {self.shrunken[:, k].std():.3g} ({self.kept[k]:.0%}), about {self.centre[k]:.3g}"
+            )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Population:
+    """Draws of the population and of all its players.
+
+    Args:
+        mean: (chain, draw, K) the population's mean.
+        covariance: (chain, draw, K, K) its covariance.
+        values: (chain, draw, N, K) the value of every player.
+        players: N labels. decisions: what all were learnt from, with their groups.
+        prior: of the mean. scale: of the sds' prior. stats, settings: as in ``Posterior``.
+    """
+
+    mean: Floats
+    covariance: Floats
+    values: Floats
+    players: tuple[Hashable, ...]
+    decisions: Decisions
+    prior: Gaussian
+    scale: float
+    stats: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The K coefficient names."""
+        return self.decisions.names
+
+    @property
+    def sd(self) -> Floats:
+        """(chain, draw, K) how far players differ in each coefficient."""
+        return np.asarray(np.sqrt(np.maximum(np.einsum("...kk->...k", self.covariance), 0.0)))
+
+    def __repr__(self) -> str:
+        chains, draws, width = self.mean.shape
+        return f"<Population: {len(self.players)} players, {chains} chains of {draws} draws, {width} coefficients>"
+
+    def summary(self) -> Summary:
+        """The population's mean and sd of each coefficient, and in words whether to trust them."""
+        names = tuple(f"{what} {name}" for what in ("mean", "sd") for name in self.names)
+        return self._summarise(np.concatenate([self.mean, self.sd], axis=2), names, 2)
+
+    def summary_of_players(self) -> Summary:
+        """The same for every coefficient of every player."""
+        names = tuple(f"{player} {name}" for player in self.players for name in self.names)
+        return self._summarise(self.values.reshape(*self.values.shape[:2], -1), names, len(self.players))
+
+    def _summarise(self, draws: Floats, names: tuple[str, ...], times: int) -> Summary:
+        blocks, centred = self.decisions.blocks, self.prior.centred
+        alone = [b.size == 1 and (b.centred if centred is None else centred) for b in blocks]
+        return summarise(
+            draws,
+            names,
+            fixed=np.tile(np.repeat(alone, [b.size for b in blocks]), times),
+            interrupted=self.settings.get("complete") is False,
+            requested=self.settings.get("draws"),
+        )
+
+    def player(self, label: Hashable) -> Posterior:
+        """What was learnt of one player; his prior is the population as it was learnt on average."""
+        i = self._index(label)
+        mean, spread = self.mean.mean(axis=(0, 1)), self.covariance.mean(axis=(0, 1))
+        constants = coordinates(self.decisions, self.prior.centred)[1]
+        prior = Gaussian(spread + constants @ constants.T, mean, self.prior.centred)
+        own = self.decisions[np.flatnonzero(_as_array(self.decisions.groups) == label)]
+        return Posterior(self.values[:, :, i], own, prior, "population", self.stats, self.settings)
+
+    def new_player(self, seed: int = 0) -> Floats:
+        """(chains * draws, K) values of a player never seen before, one from each draw of the population."""
+        rng = np.random.default_rng(seed)
+        basis = coordinates(self.decisions, self.prior.centred)[0]
+        root = np.linalg.cholesky(basis.T @ self.covariance @ basis)
+        off = np.einsum("...ij,...j->...i", root, rng.standard_normal((*self.mean.shape[:2], basis.shape[1])))
+        return np.asarray((self.mean + off @ basis.T).reshape(-1, len(self.names)))
+
+    def predict(self, decisions: Decisions, by: Any = None, new: Iterable[Hashable] = (), seed: int = 0) -> Prediction:
+        """What each player will do, given who decides each time.
+
+        Args:
+            decisions: what is offered; their groups say to whom.
+            by: as in `fit_population`.
+            new: labels that are new players, predicted from the population; any other label that was not in the fit is refused.
+            seed: of the new players' values.
+        """
+        who = _who(decisions, by)
+        fresh = set(new)
+        for label in fresh:
+            if label in self.players:
+                raise ValueError(f"{label!r} is called new, but is one of the {len(self.players)} players of this fit")
+        probabilities, logs = np.empty(decisions.rows.shape[0]), np.empty(len(decisions))
+        for label in dict.fromkeys(who.tolist()):
+            at = np.flatnonzero(who == label)
+            draws = self.new_player(seed) if label in fresh else self._values_of(label)
+            found = predict(draws, decisions[at])
+            rows = np.isin(decisions.decision_of_row, at)
+            probabilities[rows] = found.probabilities
+            logs[at] = 0.0 if found.log_taken is None else found.log_taken
+        return Prediction(probabilities, "average", decisions, None if decisions.chosen is None else logs)
+
+    def shrinkage(self) -> Shrinkage:
+        """Each player by himself and as one of the population."""
+        groups = _as_array(self.decisions.groups)
+        each = [self.decisions[np.flatnonzero(groups == label)] for label in self.players]
+        alone = np.array([posterior_mode(own, place(self.prior, own))[0] for own in each])
+        return Shrinkage(
+            self.names, self.players, np.array([len(own) for own in each]), alone,
+            self.values.mean(axis=(0, 1)), self.mean.mean(axis=(0, 1)),
+        )  # fmt: skip
+
+    def to_arviz(self) -> Any:
+        """The same as ArviZ's InferenceData (ArviZ 0.x) or xarray DataTree (ArviZ 1.x)."""
+        return to_arviz(self._attributes(), self._groups())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a NetCDF file that `Population.load` and ArviZ read; the file is there whole or not at all."""
+        write_file(path, self._attributes(), self._groups())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Population:
+        """Read what `save` wrote."""
+        return read_file(path, "a population", FORMAT, _read)
+
+    def _attributes(self) -> dict[str, Any]:
+        return {
+            **attributes_of(self.decisions, self.prior, "population", self.settings),
+            "kind": "a population",
+            "scale": self.scale,
+        }
+
+    def _groups(self) -> dict[str, Variables]:
+        chains, draws, _ = self.mean.shape
+        each = ("chain", "draw")
+        drawn: Variables = {"chain": (("chain",), np.arange(chains)), "draw": (("draw",), np.arange(draws))}
+        names = np.array(self.names, dtype=object)
+        posterior: Variables = {
+            **drawn,
+            "coefficient": (("coefficient",), names),
+            "other": (("other",), names),
+            "player": (("player",), np.array(self.players)),
+            "mean": ((*each, "coefficient"), self.mean),
+            "covariance": ((*each, "coefficient", "other"), self.covariance),
+            "v": ((*each, "player", "coefficient"), self.values),
+        }
+        stats: Variables = {**drawn, **{name: (each, np.asarray(values)) for name, values in self.stats.items()}}
+        return {"posterior": posterior, "sample_stats": stats, **stored(self.decisions)}
+
+    def _index(self, label: Hashable) -> int:
+        if label not in self.players:
+            raise ValueError(_STRANGER.format(label=label, count=len(self.players)))
+        return self.players.index(label)
+
+    def _values_of(self, label: Hashable) -> Floats:
+        return self.values[:, :, self._index(label)].reshape(-1, len(self.names))
+
+
+_STRANGER = (
+    "player {label!r} made none of the decisions of this fit, which knows {count} players; a new player is predicted from "
+    "the population, by new_player() or predict(..., new=[{label!r}])"
+)
+
+
+def fit_population(
+    decisions: Any,
+    by: Any = None,
+    prior: Gaussian | None = None,
+    scale: float = 5.0,
+    draws: int = 1000,
+    warmup: int = 1000,
+    chains: int = 4,
+    seed: int | None = 0,
+    *,
+    thin: int = 1,
+    threads: int | None = None,
+    progress: bool | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+) -> Population:
+    """Learn a population of players, and each of them, from all their decisions together.
+
+    Args:
+        decisions: what was offered and chosen, with groups that say by whom; or a long table of them.
+        by: who decided: None for the decisions' own groups, the name of these groups, or one label a decision; with a
+            table, the column of players.
+        prior: of the population's mean; ``Gaussian(100.0)`` unless said.
+        scale: of the prior of the players' sds: scale times |t|, t Student with two degrees of freedom, for each
+            coefficient; correlations are uniform (Huang and Wand 2013).
+        draws, warmup, chains, seed, thin, threads, progress, checkpoint, resume: as in ``fit``.
+    """
+    if not isinstance(decisions, Decisions):
+        decisions = from_frame(decisions, group=by) if isinstance(by, str) else from_frame(decisions)
+        by = None
+    who = _who(decisions, by)
+    _ = decisions.taken  # refuses decisions without choices
+    refuse_bad_counts(draws=draws, warmup=warmup, chains=chains, thin=thin, threads=threads, seed=seed)
+    players = tuple(dict.fromkeys(who.tolist()))
+    if len(players) < 2:
+        raise ValueError(f"a population needs two players or more, and all decisions are by {players[0]!r}; use us.fit")
+    if not (isinstance(scale, int | float | np.number) and np.isfinite(scale) and scale > 0):
+        raise ValueError(f"the scale of the players' sds must be a positive number; it is {scale!r}")
+    prior = Gaussian(100.0) if prior is None else prior
+    if isinstance(prior, Flat) or (isinstance(prior, Gaussian) and prior.learns):
+        what = "flat" if isinstance(prior, Flat) else "of a size to be learnt"
+        raise ValueError(f"the prior of a population's mean cannot be {what}; give us.Gaussian(variance)")
+    placed = place(prior, decisions)
+    decisions = Decisions(**{**{f: getattr(decisions, f) for f in decisions.__dataclass_fields__}, "groups": who})
+    if progress is not False and not compiled_before():
+        print("understudy: compiling its loops for this machine, once; this takes about a minute", file=sys.stderr)
+    engine = Hierarchy.build([decisions[np.flatnonzero(who == label)] for label in players], placed, float(scale))
+    used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+    settings = {"seed": used_seed, "draws": draws, "warmup": warmup, "chains": chains, "thin": thin, "scale": scale}
+    run = Run(engine, draws=draws, warmup=warmup, thin=thin, chains=chains, seed=used_seed, init=None)
+    file = None if checkpoint is None else Path(checkpoint)
+    if file is not None:
+        refuse_unwritable(file)
+    named = {**settings, "players": [str(label) for label in who.tolist()]}
+    mark = "" if file is None else fingerprint(decisions, placed, engine.name, named)
+    if resume:
+        if file is None:
+            raise ValueError("resume=True needs the checkpoint file to resume from")
+        run.restore(file, mark)
+    complete = drive(run, engine.name, threads, progress, file, mark)
+    if not complete and not all(chain.done for chain in run.chains):
+        raise KeyboardInterrupt
+    kept, stats = run.collect()
+
+    basis, (to, of), width = placed.basis, engine.parts, engine.width
+    covariance = kept[..., to:of].reshape(*kept.shape[:2], width, width)
+    values = kept[..., of:].reshape(*kept.shape[:2], len(players), width)
+    population = Population(
+        kept[..., :to] @ basis.T, basis @ covariance @ basis.T, values @ basis.T, players, decisions, prior, float(scale),
+        stats, {**settings, "complete": complete},
+    )  # fmt: skip
+    for summary in (population.summary(), population.summary_of_players()):
+        if not summary.trusted:
+            warnings.warn(summary.verdict, NotConvergedWarning, stacklevel=2)
+            break
+    return population
+
+
+def _read(file: Any) -> Population:
+    get = reader(file)
+    decisions, prior, settings = read_origin(file)
+    assert isinstance(prior, Gaussian)
+    stats = {key: get(f"sample_stats/{key}") for key in file.get("sample_stats", ()) if key not in ("chain", "draw")}
+    mean, covariance, values = (get(f"posterior/{name}") for name in ("mean", "covariance", "v"))
+    players = tuple(get("posterior/player").tolist())
+    return Population(
+        mean, covariance, values, players, decisions, prior, float(np.ravel(file.attrs["scale"])[0]), stats, settings
+    )
+
+
+def _as_array(groups: Labels | None) -> Labels:
+    return np.zeros(0) if groups is None else groups
+
+
+def _who(decisions: Decisions, by: Any) -> Labels:
+    """(T,) the label of who made each decision."""
+    if not isinstance(decisions, Decisions):
+        raise ValueError(f"players are told apart in Decisions, not in {type(decisions).__name__}")
+    if by is None or isinstance(by, str):
+        if decisions.groups is None:
+            raise ValueError(
+                "the decisions do not say who decided: read them with from_frame(table, group=...), or give by=, one label "
+                "a decision"
+            )
+        if isinstance(by, str) and decisions.group_name is not None and by != decisions.group_name:
+            raise ValueError(f"the decisions are grouped by {decisions.group_name!r}, and know nothing of {by!r}")
+        who = decisions.groups
+    else:
+        who = np.array(by)
+        if who.shape != (len(decisions),):
+            raise ValueError(
+                f"by has shape {who.shape}, but there are {len(decisions)} decisions; give one label for each"
+            )
+    wrong = [t for t, label in enumerate(who.tolist()) if label is None or label != label]
+    if wrong:
+        raise ValueError(f"decision {decisions.ids[wrong[0]]}: the label of who decided is missing")
+    return who

@@ -1,0 +1,231 @@
+"""Gaussian("learn"): value and size of the prior have their exact joint law, for every engine; and wrong ones are caught."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats as st
+
+import understudy as us
+from evidence import assert_mean, assert_sd, assert_uniform_ranks, limit, mutant, z_of_mean
+from problems import (
+    VARIANTS,
+    bent_round,
+    build,
+    choose,
+    fixed_round,
+    label,
+    mdp_offers,
+    ragged_offers,
+    rebuild,
+    two_states,
+)
+from understudy._arrays import Floats, Ints
+from understudy.decisions import Decisions
+from understudy.engines import chart
+from understudy.engines.augmented import Options
+from understudy.kernels import size
+from understudy.priors import place
+
+SCALE = 2.0
+LEARN = us.Gaussian("learn", scale=SCALE)
+DRAWS = 200_000
+BLENDED = ("blended", Options())
+
+
+def exact_law(values: Floats, log_likelihood: Floats, quad: Floats, width: int) -> tuple[Floats, Floats]:
+    """Means and sds of the columns of values (n, K) and of the logarithm of the size, on a grid of values and sizes."""
+    logs = np.linspace(-14.0, 8.0, 301)
+    sd = np.exp(logs)
+    hyper = st.t.logpdf(sd / SCALE, 4) + logs - width * logs
+    weight = np.exp(log_likelihood[:, None] - 0.5 * quad[:, None] / sd**2 + hyper)
+    weight /= weight.sum()
+    over_values, over_sizes = weight.sum(axis=1), weight.sum(axis=0)
+    mean = np.append(over_values @ values, over_sizes @ logs)
+    return mean, np.sqrt(np.append(over_values @ values**2, over_sizes @ logs**2) - mean**2)
+
+
+def spaced(count: int) -> tuple[Floats, Floats]:
+    """Points on a line, ever closer towards zero, where the prior has a pole; and the logarithm of their distances."""
+    even = np.linspace(-9.0, 9.0, count)
+    return np.sinh(even) / 100, np.log(np.cosh(even))
+
+
+def two_states_law() -> tuple[Floats, Floats]:
+    first, step = spaced(2000)
+    values = np.stack([first, -first], axis=1)
+    log_likelihood = us.log_likelihood(two_states(), values).sum(axis=1) + step
+    return exact_law(values[:, :1], log_likelihood, 2.0 * first**2, 1)
+
+
+def features() -> Decisions:
+    """Two features of different sizes, six choices among three actions."""
+    rng = np.random.default_rng(8)
+    return Decisions(rng.standard_normal((18, 2)) * [1.0, 0.4], np.arange(7) * 3, [0, 2, 1, 1, 0, 2])
+
+
+SHAPE = np.array([[1.0, 0.6], [0.6, 2.0]])
+SHAPED = us.Gaussian("learn", shape=SHAPE, scale=SCALE)
+
+
+def features_law() -> tuple[Floats, Floats]:
+    axis, step = spaced(260)
+    values = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    log_likelihood = us.log_likelihood(features(), values).sum(axis=1) + (step[:, None] + step).ravel()
+    quad = np.einsum("ni,ij,nj->n", values, np.linalg.inv(SHAPE), values)
+    return exact_law(values, log_likelihood, quad, 2)
+
+
+LAW = {"two states": two_states_law(), "two features": features_law()}
+
+
+def run(engine: Any, draws: int, seed: int = 1) -> Floats:
+    """(draws, columns) the free coefficients and the logarithm of the size, after a warm-up."""
+    rng = np.random.default_rng(seed)
+    state, _ = engine.warm(rng, engine.start(rng, None), 1000, 1000)
+    return columns(engine, *engine.advance(rng, state, draws, 1)[1:])
+
+
+def columns(engine: Any, values: Floats, stats: Any) -> Floats:
+    free = values[:, :1] if engine.placed.constants.size else values
+    return np.column_stack([free, np.log(stats["prior_sd"])])
+
+
+def scores(found: Floats, law: tuple[Floats, Floats]) -> Floats:
+    return np.array(
+        [
+            z
+            for x, mean, sd in zip(found.T, *law, strict=True)
+            for z in (z_of_mean(x, mean), z_of_mean((x - mean) ** 2, sd**2))
+        ]
+    )
+
+
+def check(found: Floats, law: tuple[Floats, Floats]) -> None:
+    for x, mean, sd in zip(found.T, *law, strict=True):
+        assert_mean(x, mean, false_alarm=1e-6)
+        assert_sd(x, mean, sd, false_alarm=1e-6)
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=label)
+def test_every_engine_has_the_exact_law_of_value_and_size(variant: tuple[str, Options]) -> None:
+    check(run(build(variant, two_states(), LEARN), DRAWS), LAW["two states"])
+
+
+@pytest.mark.parametrize("name", ["da", "px-scale", "blended"])
+def test_with_a_shape_too(name: str) -> None:
+    check(run(build((name, Options()), features(), SHAPED), DRAWS), LAW["two features"])
+
+
+ROUNDS = {"paths": (1, 0, 0), "sweeps": (0, 1, 0), "leaps": (0, 0, 1), "all": (1, 1, 3)}
+COORDINATES = {"straight": fixed_round, "bent": bent_round}
+
+
+def by_round(engine: Any, coordinates: str, moves: tuple[int, int, int], draws: int) -> Floats:
+    """The same by a fixed round of the default engine in fixed coordinates; bent ones let constants loose."""
+    rng = np.random.default_rng(1)
+    state = COORDINATES[coordinates](engine, rng, *moves)
+    return columns(engine, *engine.advance(rng, state, draws, 1)[1:])
+
+
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("moves", ROUNDS.values(), ids=ROUNDS)
+def test_each_move_of_the_default_engine_has_the_exact_law(coordinates: str, moves: tuple[int, int, int]) -> None:
+    check(by_round(build(BLENDED, two_states(), LEARN), coordinates, moves, DRAWS), LAW["two states"])
+
+
+def test_a_size_drawn_with_one_coordinate_too_many_is_caught() -> None:
+    engine = build(("px-both", Options()), two_states(), LEARN)
+    wrong = replace(engine, size=engine.size._replace(width=2))
+    assert np.abs(scores(run(wrong, DRAWS), LAW["two states"])).max() > limit(1e-6)
+
+
+def test_a_factor_that_does_not_follow_the_size_is_caught() -> None:
+    engine = build(("da", Options()), features(), SHAPED)
+    wrong = replace(engine, size=engine.size._replace(gram=2.0 * engine.size.gram))
+    assert np.abs(scores(run(wrong, DRAWS), LAW["two features"])).max() > limit(1e-6)
+
+
+def test_a_size_integrated_out_with_one_coordinate_too_few_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chart, "marginal_table", lambda width, scale: size.marginal_table(width - 1, scale))
+    wrong = build(BLENDED, features(), SHAPED)
+    found = by_round(wrong, "straight", ROUNDS["paths"], DRAWS)
+    assert np.abs(scores(found, LAW["two features"])).max() > limit(1e-6)
+
+
+MUTANTS = {
+    "Jacobian of the ray forgotten": ("kernels/ray.py", " + target.turn.shape[1] * y", "", "paths"),
+    "utilities do not follow the size": ("kernels/size.py", "w[p] += more * along[p]", "pass", "sweeps"),
+    "constants do not follow the size": ("kernels/blend.py", "aside *= new / sd", "aside *= 1.0", "sweeps"),
+    "hyperprior not cut to the interval": ("kernels/size.py", "least + (most - least) * rng.random()", "rng.random()", "sweeps"),
+    "flat top of the proposal accepted": ("kernels/size.py", "u, bound = begin + (end - begin) * rng.random(), top", "u, bound = begin + (end - begin) * rng.random(), -1e9", "sweeps"),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_wrong_kernel_is_caught(name: str, tmp_path: Path) -> None:
+    file, old, new, moves = MUTANTS[name]
+    package = mutant(tmp_path, file, old, new)
+    engine = rebuild(package, BLENDED, two_states(), LEARN)
+    found = by_round(engine, "bent", ROUNDS[moves], DRAWS)
+    assert np.abs(scores(found, LAW["two states"])).max() > limit(1e-6), (
+        f"the mutant '{name}' passes for a right sampler"
+    )
+
+
+OFFERS = {"mdp": mdp_offers(states=5, actions=3, count=20, seed=1), "ragged": ragged_offers(4, 12, seed=2, size=0.5)}
+CASES = [(v, p) for p in OFFERS for v in VARIANTS if p == "mdp" or v[0] in ("da", "px-scale", "blended")]
+ALWAYS = [(v, p) for v, p in CASES if label(v) in ("da-exact", "px-both-metropolis", "blended-exact") and p == "mdp"]
+KEPT = 31
+
+
+def thinning(name: str) -> int:
+    """Iterations between draws: the paper's samplers forget the size slowly, as they forget the scale."""
+    return {"blended": 10, "px-both": 30, "px-scale": 60}.get(name, 100)
+
+
+def ranks(variant: tuple[str, Options], problem: str, replications: int, seed: int, wide: int = 0) -> Ints:
+    """(replications, K + 1) ranks of the true coefficients and of the true size among thinned draws."""
+    offers, thin, rng = OFFERS[problem], thinning(variant[0]), np.random.default_rng(seed)
+    placed = place(us.Gaussian(1.0), offers)
+    out = np.empty((replications, len(offers.names) + 1), dtype=np.int64)
+    for i in range(replications):
+        sd = SCALE * abs(rng.standard_t(4))
+        truth = sd * placed.draw(rng, 1)[0]
+        seen = offers.with_choices(choose(rng, offers, truth)[0])
+        engine = build(variant, seen, LEARN)
+        if wide:
+            engine = replace(engine, size=engine.size._replace(width=engine.size.width + wide))
+        warm = 10 * thin if variant[0] == "blended" else 5 * thin
+        state, _ = engine.warm(rng, engine.start(rng, None), warm, warm)
+        _, draws, stats = engine.advance(rng, state, KEPT, thin)
+        out[i, :-1] = (draws < truth).sum(axis=0)
+        out[i, -1] = (stats["prior_sd"] < sd).sum()
+    return out
+
+
+def check_ranks(found: Ints) -> None:
+    for k in range(found.shape[1]):
+        assert_uniform_ranks(found[:, k], KEPT, false_alarm=1e-6 / found.shape[1])
+
+
+@pytest.mark.parametrize(("variant", "problem"), ALWAYS, ids=lambda x: x if isinstance(x, str) else label(x))
+def test_ranks_are_uniform(variant: tuple[str, Options], problem: str) -> None:
+    """The subset that always runs."""
+    check_ranks(ranks(variant, problem, 160, seed=4))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("variant", "problem"), CASES, ids=lambda x: x if isinstance(x, str) else label(x))
+def test_ranks_are_uniform_in_the_long_run(variant: tuple[str, Options], problem: str) -> None:
+    check_ranks(ranks(variant, problem, 1_500, seed=5))
+
+
+def test_a_wrong_law_of_the_size_is_caught_by_ranks() -> None:
+    with pytest.raises(AssertionError, match="ranks are not uniform"):
+        check_ranks(ranks(("px-both", Options()), "mdp", 160, seed=4, wide=6))

@@ -1,0 +1,201 @@
+"""A prior whose size is learnt, from end to end: what it refuses, where the size is shown, kept and used."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+import scipy.special as ss
+import scipy.stats as st
+
+import understudy as us
+from evidence import assert_mean, assert_sd, grid_moments
+from problems import VARIANTS, build, choose, label, long_run, mdp_offers, two_states
+from understudy.decisions import Block, Decisions
+from understudy.engines import run as running
+from understudy.engines.augmented import Options
+from understudy.kernels.size import Size, beyond, beyond_inverse, draw_sd, log_marginal, marginal, marginal_table
+from understudy.priors import place
+from understudy.report import page
+
+LEARN = us.Gaussian("learn")
+
+
+def quick(decisions: Decisions, **settings: Any) -> us.Posterior:
+    """A short fit whose convergence does not matter."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", us.NotConvergedWarning)
+        return us.fit(decisions, **{"prior": LEARN, "draws": 60, "warmup": 20, "chains": 2, **settings})
+
+
+def rarely_visited() -> Decisions:
+    """Twelve decisions in five states, of which some are hardly ever reached."""
+    offers = mdp_offers(states=5, actions=2, count=12, seed=3)
+    return offers.with_choices(choose(np.random.default_rng(1), offers, np.arange(5.0) - 2.0)[0])
+
+
+@pytest.mark.parametrize(
+    ("prior", "sentence"),
+    [
+        (us.Gaussian("lern"), "must be a number, numbers or \"learn\", not 'lern'"),
+        (us.Gaussian(4.0, shape=[1.0, 1.0]), 'shape belongs to Gaussian\\("learn"'),
+        (us.Gaussian(4.0, scale=3.0), 'scale belongs to Gaussian\\("learn"'),
+        (us.Gaussian("learn", scale=0.0), "must be a positive number; it is 0.0"),
+        (us.Gaussian("learn", scale="wide"), "must be a positive number; it is 'wide'"),  # type: ignore[arg-type]
+        (us.Gaussian("learn", shape=[1.0, -1.0]), "must be positive"),
+        (us.Gaussian("learn", shape=[[1.0, 2.0], [2.0, 1.0]]), "not positive definite"),
+    ],
+)
+def test_a_confused_size_is_refused(prior: us.Gaussian, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        us.fit(two_states(), prior)
+
+
+def test_the_size_is_in_the_summary_the_file_and_arviz(tmp_path: Path) -> None:
+    post = us.fit(rarely_visited(), us.Gaussian("learn", scale=5.0), draws=2000, seed=1)
+    summary = post.summary()
+    assert summary.trusted
+    assert summary.names[-1] == "(prior sd)"
+    assert summary.mean[-1] == pytest.approx(post.stats["prior_sd"].mean())
+    post.save(tmp_path / "post.nc")
+    back = us.load(tmp_path / "post.nc")
+    assert back.prior == post.prior
+    np.testing.assert_array_equal(back.stats["prior_sd"], post.stats["prior_sd"])
+    assert post.to_arviz(log_likelihood=False).sample_stats["prior_sd"].shape == (4, 2000)
+    assert us.identify(post).prior_sd == pytest.approx(
+        np.full(5, np.sqrt(0.8) * np.median(post.stats["prior_sd"])), rel=1e-6
+    )
+    assert "its size learnt" in page(post)
+
+
+def test_a_shape_comes_back_from_a_file(tmp_path: Path) -> None:
+    smooth = 0.8 ** np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
+    post = quick(rarely_visited(), prior=us.Gaussian("learn", shape=smooth))
+    post.save(tmp_path / "post.nc")
+    prior = us.load(tmp_path / "post.nc").prior
+    assert isinstance(prior, us.Gaussian)
+    np.testing.assert_array_equal(np.asarray(prior.shape), smooth)
+
+
+def test_a_posterior_with_a_learnt_size_needs_its_draws() -> None:
+    with pytest.raises(ValueError, match="stats holds no 'prior_sd'"):
+        us.Posterior(np.zeros((1, 4, 2)), two_states(), LEARN, "da")
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=label)
+def test_cutting_a_run_into_pieces_does_not_change_its_draws(variant: tuple[str, Options]) -> None:
+    engine = build(variant, two_states(), LEARN)
+    whole_rng, cut_rng = np.random.default_rng(5), np.random.default_rng(5)
+    _, whole, stats = engine.advance(whole_rng, engine.start(whole_rng, None), 50, 2)
+    state, pieces, sizes = engine.start(cut_rng, None), [], []
+    for count in (1, 9, 40):
+        state, piece, some = engine.advance(cut_rng, state, count, 2)
+        pieces.append(piece)
+        sizes.append(some["prior_sd"])
+    np.testing.assert_array_equal(np.concatenate(pieces), whole)
+    np.testing.assert_array_equal(np.concatenate(sizes), stats["prior_sd"])
+
+
+@pytest.mark.parametrize("engine", ["px-both", "blended"])
+def test_an_interrupted_run_continues_to_the_same_draws(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings: dict[str, Any] = {
+        "engine": engine,
+        "draws": 300,
+        "warmup": 150,
+        "checkpoint": tmp_path / "run.checkpoint",
+    }
+    whole = quick(two_states(), engine=engine, draws=300, warmup=150, threads=1)
+    original = running.Run.go
+
+    def stopped(run: running.Run, threads: int) -> Any:
+        for turn, done in enumerate(original(run, threads)):
+            if turn == 30:
+                raise KeyboardInterrupt
+            yield done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running.Run, "go", stopped)
+        patch.setattr(running, "PIECE_SECONDS", 2e-5)
+        quick(two_states(), **settings)
+    resumed = quick(two_states(), resume=True, **settings)
+    np.testing.assert_array_equal(resumed.draws, whole.draws)
+    np.testing.assert_array_equal(resumed.stats["prior_sd"], whole.stats["prior_sd"])
+    with pytest.raises(ValueError, match="belongs to other decisions, prior or settings"):
+        quick(two_states(), prior=us.Gaussian("learn", scale=3.0), resume=True, **settings)
+
+
+def test_chains_on_threads_do_not_disturb_one_another() -> None:
+    one, two = (quick(rarely_visited(), engine="px-both", threads=n, draws=400) for n in (1, 2))
+    np.testing.assert_array_equal(one.draws, two.draws)
+
+
+def test_the_prior_with_its_size_integrated_out() -> None:
+    """Against Tricomi's function, of which it is one; the table that engines read is as good."""
+    quad = np.exp(np.linspace(-8.0, 8.0, 200))
+
+    @numba.njit  # type: ignore[untyped-decorator]
+    def read(table: Any, quad: Any) -> Any:
+        out = np.empty((quad.size, 2))
+        for i in range(quad.size):
+            out[i, 0], out[i, 1] = marginal(table, quad[i])
+        return out
+
+    for width in (1, 2, 6):
+        value, slope = log_marginal(quad, width, 3.0)
+        exact = np.log(ss.hyperu((width + 4) / 2, (width + 1) / 2, quad / (8 * 9.0)))
+        np.testing.assert_allclose(value - value[0], exact - exact[0], atol=1e-8)
+        table = read(marginal_table(width, 3.0), quad)
+        np.testing.assert_allclose(table[:, 0], value, atol=1e-6)
+        np.testing.assert_allclose(table[:, 1], -2.0 * slope / quad, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("width", "quad"), [(1, 1e-6), (1, 2.0), (1, 1e4), (4, 0.01), (4, 50.0), (40, 1e5)])
+def test_a_size_is_drawn_from_its_exact_law(width: int, quad: float) -> None:
+    none = np.zeros(0)
+    size = Size(3.0, width, none, none, np.zeros((0, 0)), 0.0, np.zeros((0, 0)), none, none, 0.0)
+    rng = np.random.default_rng(1)
+    drawn = np.log([draw_sd(rng, size, quad) for _ in range(20_000)])
+    grid = np.linspace(-30.0, 30.0, 200_001)
+    density = st.t.logpdf(np.exp(grid) / 3.0, 4) + grid - width * grid - 0.5 * quad * np.exp(-2.0 * grid)
+    below = np.cumsum(np.exp(density - density.max()))
+    assert st.kstest(np.interp(drawn, grid, below / below[-1]), "uniform").pvalue > 1e-6
+
+
+def test_half_a_student_and_its_inverse() -> None:
+    t = np.array([1e-3, 0.1, 1.0, 5.0, 100.0, 1e5])
+    np.testing.assert_allclose([beyond(x) for x in t], 2 * st.t.sf(t, 4), rtol=1e-12)
+    np.testing.assert_allclose([beyond_inverse(beyond(x)) for x in t], t, rtol=1e-9)
+
+
+def test_draws_of_the_prior_have_sizes_of_their_own() -> None:
+    placed = place(us.Gaussian("learn", scale=3.0), two_states())
+    drawn = placed.draw(np.random.default_rng(1), 20_000)
+    np.testing.assert_allclose(drawn.sum(axis=1), 0.0, atol=1e-9)
+    grid = np.sinh(np.linspace(-12.0, 12.0, 4001)) / 100
+    density = np.exp(placed.log_density(np.stack([grid, -grid], axis=1)))
+    below = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid))])
+    assert st.kstest(np.interp(drawn[:, 0], grid, below / below[-1]), "uniform").pvalue > 1e-6
+
+
+@pytest.mark.parametrize("name", ["px-both", "blended"])
+def test_a_smooth_prior_on_a_centred_block(name: str) -> None:
+    """A covariance matrix over ordered states, against the exact posterior on the values that sum to zero."""
+    rows = [[0.7, 0.2, 0.1], [0.1, 0.2, 0.7], [0.2, 0.6, 0.2]] * 3
+    d = Decisions(rows, [0, 3, 6, 9], [0, 2, 0], blocks=[Block("mileage", 3, True)])
+    smooth = 9.0 * 0.9 ** np.abs(np.subtract.outer(np.arange(3), np.arange(3)))
+    axis = np.linspace(-9.0, 9.0, 361)
+    first, second = (x.ravel() for x in np.meshgrid(axis, axis, indexing="ij"))
+    values = np.stack([first, second, -first - second], axis=1)
+    log_density = us.log_likelihood(d, values).sum(axis=1)
+    log_density -= 0.5 * np.einsum("ni,ij,nj->n", values, np.linalg.inv(smooth), values)
+    mean, sd = grid_moments(values, log_density)
+    draws = long_run(build((name, Options()), d, us.Gaussian(smooth)), 60_000, seed=1, init=np.zeros(3))
+    for k in range(3):
+        assert_mean(draws[:, k], mean[k], false_alarm=1e-6)
+        assert_sd(draws[:, k], mean[k], sd[k], false_alarm=1e-6)
