@@ -174,10 +174,10 @@ def main() -> None:
     methods: dict[str, Sampler] = {
         "conditioned, trace": ours(d, "auto", "trace", 3_000),
         "conditioned, first": ours(d, "auto", "first", 3_000),
-        "da, trace": ours(d, "da", "trace", 20_000),
-        "da, first": ours(d, "da", "first", 20_000),
+        "da, trace": ours(d, "da", "trace", 8_000),
+        "da, first": ours(d, "da", "first", 8_000),
     }
-    peer = mnp(given.data, 40_000)
+    peer = mnp(given.data, 30_000)
     if peer is not None:
         methods["MNP, trace"] = peer
     speeds, draws = race(methods, given.rounds)

@@ -58,30 +58,27 @@ class Sport:
 
 
 @dataclass(frozen=True)
-class Gain:
-    """What ours is better by, in mean log probability, and a 95 % interval."""
-
-    mean: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Score:
     """One method on one sport: mean log probability and share foretold rightly; winner, all pairs, closely ranked pairs."""
 
     sport: str
     method: str
     races: int
-    winner: float
-    winner_right: float
-    pairs: float
-    pairs_right: float
-    close: float
-    close_right: float
-    gain_winner: Gain | None
-    gain_pairs: Gain | None
-    gain_close: Gain | None
+    winner: tuple[float, float]
+    pairs: tuple[float, float]
+    close: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What ours is better by than another method, in mean log probability, and the ends of a 95 % interval."""
+
+    sport: str
+    ours: str
+    over: str
+    winner: tuple[float, float, float]
+    pairs: tuple[float, float, float]
+    close: tuple[float, float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +176,7 @@ class OpenSkill(TrueSkill):
         got = [self.rating.get(name) or self.new() for name in starters]
         front = np.zeros((len(got), len(got)))
         for a, b in itertools.combinations(range(len(got)), 2):
-            front[a, b], front[b, a] = np.log(self.world.predict_win([[got[a]], [got[b]]]))
+            front[a, b], front[b, a] = np.log(np.maximum(self.world.predict_win([[got[a]], [got[b]]]), 1e-300))
         return np.log(self.world.predict_win([[r] for r in got])), front, np.array([r.mu for r in got])
 
 
@@ -188,7 +185,7 @@ def sports() -> list[Sport]:
     found = []
     for name, file, race, driver, position, known, every in (
         ("NASCAR 2002", "nascar2002.csv", ("race",), "driver", "finish", 12, 1),
-        ("Formula 1, 2018 - 2022", "f1_2018_2022.csv", ("year", "round"), "driver", "position", 2018, 2),
+        ("Formula 1", "f1_2018_2022.csv", ("year", "round"), "driver", "position", 2018, 2),
     ):  # fmt: skip
         path = DATA / file
         if not path.exists():
@@ -206,17 +203,16 @@ def sports() -> list[Sport]:
     return found
 
 
-def measure(sport: Sport, most: int | None) -> list[Score]:
+def measure(sport: Sport, most: int | None) -> tuple[list[Score], list[Gain]]:
     """Foretell race after race by every method that is installed."""
-    methods: dict[str, Method] = {
-        "understudy": Ours(sport.every),
-        f"understudy, the last {SEASON} races only": Ours(sport.every, SEASON),
-    }
+    ours = {"understudy": Ours(sport.every), f"understudy, last {SEASON} races": Ours(sport.every, SEASON)}
+    peers: dict[str, Method] = {}
     for name, module, make in (("TrueSkill", "trueskill", TrueSkill), ("OpenSkill", "openskill", OpenSkill)):
         if importlib.util.find_spec(module) is None:
             print(f"{name} is not installed and is left out; scripts/bench installs it", file=sys.stderr)
         else:
-            methods[name] = make()
+            peers[name] = make()
+    methods = {**ours, **peers}
     told: dict[str, list[Told]] = {name: [] for name in methods}
     close: list[Bools] = []
     last = len(sport.races) if most is None else min(len(sport.races), sport.first + most)
@@ -230,59 +226,56 @@ def measure(sport: Sport, most: int | None) -> list[Score]:
             told[name].append(Told(float(win[0]), bool(win[0] >= win.max()), front[ahead, behind]))
             places += np.argsort(np.argsort(-worth)) / len(methods)
         close.append(np.abs(places[ahead] - places[behind]) <= CLOSE)
-    return [_score(sport.name, name, told, close) for name in methods]
+    scores = [_score(sport.name, name, said, close) for name, said in told.items()]
+    return scores, [_gain(sport.name, mine, peer, told, close) for mine in ours for peer in peers]
 
 
-def _score(sport: str, name: str, told: dict[str, list[Told]], close: list[Bools]) -> Score:
-    ours, theirs = told["understudy"], told[name]
-    every = [np.ones_like(near) for near in close]
+def _score(sport: str, name: str, told: list[Told], close: list[Bools]) -> Score:
+    def summed_up(parts: list[Floats]) -> tuple[float, float]:
+        logs = np.concatenate(parts)
+        return float(logs.mean()), float((logs > math.log(0.5)).mean())
 
-    def pairs(which: list[Bools]) -> tuple[float, float]:
-        logs = np.concatenate([race.pairs[near] for race, near in zip(theirs, which, strict=True)])
-        return float(logs.mean()), float(((logs > math.log(0.5)) + 0.5 * (logs == math.log(0.5))).mean())
+    near = [race.pairs[which] for race, which in zip(told, close, strict=True)]
+    winner = float(np.mean([race.winner for race in told])), float(np.mean([race.favourite for race in told]))
+    return Score(sport, name, len(told), winner, summed_up([race.pairs for race in told]), summed_up(near))
 
-    def gain(parts: list[Floats]) -> Gain | None:
-        return None if name == "understudy" else _gain(parts)
 
-    by_winner = [np.array([a.winner - b.winner]) for a, b in zip(ours, theirs, strict=True)]
-    by_pair = [a.pairs - b.pairs for a, b in zip(ours, theirs, strict=True)]
+def _gain(sport: str, mine: str, peer: str, told: dict[str, list[Told]], close: list[Bools]) -> Gain:
+    both = list(zip(told[mine], told[peer], strict=True))
+    by_pair = [a.pairs - b.pairs for a, b in both]
     by_close = [part[near] for part, near in zip(by_pair, close, strict=True)]
-    return Score(
-        sport, name, len(theirs), float(np.mean([t.winner for t in theirs])), float(np.mean([t.favourite for t in theirs])),
-        *pairs(every), *pairs(close), gain(by_winner), gain(by_pair), gain(by_close),
-    )  # fmt: skip
+    by_winner = [np.array([a.winner - b.winner]) for a, b in both]
+    return Gain(sport, mine, peer, _resampled(by_winner), _resampled(by_pair), _resampled(by_close))
 
 
-def _gain(parts: list[Floats]) -> Gain:
-    """The mean over all parts, with races drawn anew for the interval."""
+def _resampled(parts: list[Floats]) -> tuple[float, float, float]:
+    """The mean over all parts, and the ends of a 95 % interval with races drawn anew."""
     sums, counts = np.array([part.sum() for part in parts]), np.array([part.size for part in parts])
     drawn = np.random.default_rng(1).integers(len(parts), size=(RESAMPLED, len(parts)))
-    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return Gain(float(sums.sum() / counts.sum()), float(low), float(high))
+    low, high = np.quantile(sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1), [0.025, 0.975])
+    return float(sums.sum() / counts.sum()), float(low), float(high)
 
 
 def main() -> None:
-    """Measure and print a table."""
+    """Measure and print two tables: how well each method foretold, and what ours gains."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--only", default="", metavar="SUBSTRING", help="sports with this in their name")
     parser.add_argument("--most", type=int, help="foretell so many races at most")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    scores = [s for sport in sports() if given.only.lower() in sport.name.lower() for s in measure(sport, given.most)]
+    found = [measure(sport, given.most) for sport in sports() if given.only.lower() in sport.name.lower()]
+    scores, gains = [s for some, _ in found for s in some], [g for _, some in found for g in some]
     if given.json:
-        print(json.dumps([asdict(score) for score in scores], indent=1))
+        print(json.dumps({"scores": [asdict(s) for s in scores], "gains": [asdict(g) for g in gains]}, indent=1))
         return
-    print(
-        "| sport, races foretold | method | winner | pairs | close pairs | ours gains: winner | pairs | close pairs |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
+    print("| sport, races foretold | method | winner | pairs | close pairs |\n|---|---|---|---|---|")
     for s in scores:
-        gains = " | ".join("" if g is None else f"{g.mean:+.4f} [{g.low:+.4f}, {g.high:+.4f}]" for g in (s.gain_winner, s.gain_pairs, s.gain_close))  # fmt: skip
-        print(
-            f"| {s.sport}, {s.races} | {s.method} | {s.winner:.3f} ({s.winner_right:.0%}) "
-            f"| {s.pairs:.4f} ({s.pairs_right:.1%}) | {s.close:.4f} ({s.close_right:.1%}) | {gains} |"
-        )
+        cells = " | ".join(f"{score:.4f} ({right:.1%})" for score, right in (s.winner, s.pairs, s.close))
+        print(f"| {s.sport}, {s.races} | {s.method} | {cells} |")
+    print("\n| sport | gain of | over | winner | pairs | close pairs |\n|---|---|---|---|---|---|")
+    for g in gains:
+        cells = " | ".join(f"{mean:+.4f} [{low:+.4f}, {high:+.4f}]" for mean, low, high in (g.winner, g.pairs, g.close))
+        print(f"| {g.sport} | {g.ours} | {g.over} | {cells} |")
 
 
 if __name__ == "__main__":

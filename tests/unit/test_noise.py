@@ -115,13 +115,13 @@ def test_the_mean_weight_is_the_probability() -> None:
 @pytest.fixture(scope="module")
 def posterior() -> us.Posterior:
     d = offers(60)
-    return us.fit(d, us.Gaussian(2.0), noise=us.FullNoise(base="brand 1"), draws=500, warmup=500, chains=2)
+    return us.fit(d, us.Gaussian(2.0), noise=us.FullNoise(base="brand 1"), draws=1000, chains=2)
 
 
 def test_a_fit_reports_what_is_identified(posterior: us.Posterior) -> None:
     assert posterior.engine == "conditioned"
     assert posterior.covariance is not None
-    assert posterior.covariance.shape == (2, 500, 3, 3)
+    assert posterior.covariance.shape == (2, 1000, 3, 3)
     assert np.allclose(np.trace(posterior.covariance, axis1=2, axis2=3), 3.0)
     known = posterior.known_noise
     assert known is not None
@@ -145,10 +145,10 @@ def test_arviz_has_it_all(posterior: us.Posterior) -> None:
 
 
 def test_three_ways_to_predict_agree(posterior: us.Posterior) -> None:
-    """A vote of 1,000 draws is within five standard errors of the average."""
+    """A vote of 2,000 draws is within five standard errors of the average."""
     ahead = offers(10, seed=9)
     average, vote = us.predict(posterior, ahead), us.predict(posterior, ahead, "vote")
-    error = np.sqrt(average.probabilities * (1.0 - average.probabilities) / 1000)
+    error = np.sqrt(average.probabilities * (1.0 - average.probabilities) / 2000)
     assert (np.abs(average.probabilities - vote.probabilities) < 5.0 * error + 1e-3).all()
     assert np.allclose(np.add.reduceat(average.probabilities, ahead.start[:-1]), 1.0)
     assert us.policy(posterior, ahead).certainty.min() > 0.25

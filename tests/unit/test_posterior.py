@@ -441,8 +441,8 @@ def test_refuses_a_file_with_a_part_missing(tmp_path: Path) -> None:
 
 
 def test_refuses_a_newer_format(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"written by a newer understudy \(file format 2; this one reads 1\)"):
-        load(edited(tmp_path / "player.nc", format_version=2))
+    with pytest.raises(ValueError, match=r"written by a newer understudy \(file format 3; this one reads 2\)"):
+        load(edited(tmp_path / "player.nc", format_version=3))
 
 
 @pytest.mark.parametrize("mark", ["pymc", ""])
