@@ -49,9 +49,10 @@ class Size(NamedTuple):
 def log_marginal(quad: Floats, width: int, scale: float) -> tuple[Floats, Floats]:
     """The log prior at Q (n,) with the size integrated out, up to a constant, and its slope in log Q; by the trapezoid rule."""
     a, c, z = 0.5 * (width + DEGREES), 0.5 * (DEGREES + 1.0), quad[:, None] / (2.0 * DEGREES * scale**2)
+    z = np.maximum(z, 1e-200)  # with D = 1 the density has a pole at zero, though a mild one
     half = 0.5 * (a - c - z)
     root = np.sqrt(half**2 + z * a)
-    peak = np.log(np.where(half > 0.0, (half + root) / np.maximum(z, 1e-300), a / np.maximum(root - half, 1e-300)))
+    peak = np.log(np.where(half > 0.0, (half + root) / z, a / np.maximum(root - half, 1e-300)))
     # to the left the density falls like exp((D - 1) / 2 u); with D = 1 there is a plateau as wide as log z
     left = min(100.0, 100.0 / (width - 1) + 20.0 / np.sqrt(width - 1)) if width > 1 else 100.0
     right = min(12.0, left) if width > 1 else 100.0
