@@ -7,7 +7,7 @@ special.
 
 An iteration moves every player by a Hamiltonian path given the population (exactly parallel: each batch of players has a
 generator of its own), then draws mean, covariance and a from their conditionals, and then, given where each player stands
-*within* the population, moves mean and covariance by a Hamiltonian path on which all players follow: interweaving again.
+*within* the population, moves mean and covariance by a Hamiltonian path on which all players follow: interweaving again. At last one sd is stretched.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from understudy.engines.adapt import LENGTH, WILLING
 from understudy.engines.base import State, Stats
 from understudy.engines.tally import tally
 from understudy.kernels.crowd import Crowd, move_players
-from understudy.kernels.population import draw_population, fold, move_together
+from understudy.kernels.population import draw_population, fold, move_together, stretch_one
 from understudy.priors import Placed
 
 BATCH = 64  # players that share a generator; fixed, so that who works on them does not change their draws
@@ -127,6 +127,7 @@ class Hierarchy:
             rng, self.crowd, middle, tight, self.scale, self.shares, state["metric"], state["common"][0], COMMON,
             mean, covariance, state["q"],
         )  # fmt: skip
+        stretch_one(rng, self.crowd, self.scale, self.shares, mean, covariance, state["q"])
         return accepted, taken
 
     def _move_players(self, rng: np.random.Generator, state: State) -> Floats:

@@ -18,6 +18,7 @@ from understudy.kernels.crowd import Crowd, likelihood_of_all
 from understudy.kernels.hamiltonian import HOPELESS
 
 DEGREES = 2.0
+WINDOW = 2.0  # what a log stretch is stepped out by
 FAR = 30.0  # a log sd at which a path is given up
 
 
@@ -198,3 +199,55 @@ def move_together(
         unfold(theta, mean, root)
         covariance[:] = root @ np.ascontiguousarray(root.T)
     return probability
+
+
+@jit
+def stretch_one(
+    rng: np.random.Generator,
+    crowd: Crowd,
+    scale: float,
+    shares: Ints,
+    mean: Floats,
+    covariance: Floats,
+    q: Floats,
+) -> None:
+    """The sd of one coordinate, any of them, given each player's place along it; the players follow.
+
+    Where players are all but equal, sds may lie anywhere below what could be noticed, and the way back is long for paths.
+    Slice sampling (Neal 2003) in the log stretch l steps out as far as it takes. Its density is exp(-(2 + D - 1) l), the law of
+    the covariance with a integrated out, and the likelihood.
+    """
+    count, width = q.shape
+    k = int(rng.random() * width)
+    precision: Any = np.linalg.inv(covariance)
+    apart, own = q[:, k] - mean[k], precision[k, k]
+    slopes = np.empty_like(q)
+
+    def height(l: float) -> float:
+        for i in range(count):
+            q[i, k] = mean[k] + math.exp(l) * apart[i]
+        precision[k, k] = own * math.exp(-2.0 * l)
+        shape, heavy = sums(precision, scale, shares)
+        return (
+            likelihood_of_all(crowd, 0, count, q, slopes)
+            - (DEGREES + width - 1.0) * l
+            - shape[shares[k]] * math.log(heavy[shares[k]])
+        )
+
+    level = height(0.0) - rng.standard_exponential()
+    low = -WINDOW * rng.random()
+    high = low + WINDOW
+    while low > -FAR and height(low) >= level:
+        low -= WINDOW
+    while high < FAR and height(high) >= level:
+        high += WINDOW
+    l = low + (high - low) * rng.random()
+    while height(l) < level:
+        if l < 0.0:
+            low = l
+        else:
+            high = l
+        l = low + (high - low) * rng.random()
+    for j in range(width):
+        covariance[k, j] *= math.exp(l)
+        covariance[j, k] *= math.exp(l)
