@@ -100,7 +100,64 @@ def unpack(theta: Floats, free: int, root: Floats) -> None:
 @jit
 def scale_of(root: Floats, trace: bool) -> float:
     """S, by which coefficients and N are multiplied to be reported."""
-    return math.sqrt(root.shape[0] / np.sum(root * root)) if trace else 1.0 / root[0, 0]
+    total = 0.0
+    for i in range(root.shape[0]):
+        for j in range(i + 1):
+            total += root[i, j] ** 2
+    return math.sqrt(root.shape[0] / total) if trace else 1.0 / root[0, 0]
+
+
+@jit
+def add_wishart(problem: Problem, root: Floats, slope: Floats) -> float:
+    """The log prior of N, -df D / 2 log tr(A A') with A = N^-1 C; its slopes in N are added to slope (D, D).
+
+    They are (df D / tr) N'^-1 A A', of which the lower triangle counts.
+    """
+    size = root.shape[0]
+    apart, trace = np.empty((size, size)), 0.0
+    for c in range(size):
+        for i in range(size):
+            left = problem.spread[i, c]
+            for k in range(i):
+                left -= root[i, k] * apart[k, c]
+            apart[i, c] = left / root[i, i]
+            trace += apart[i, c] ** 2
+    back = np.empty(size)
+    for j in range(size):
+        for i in range(size - 1, -1, -1):
+            left = dot(apart[i], apart[j])
+            for k in range(i + 1, size):
+                left -= root[k, i] * back[k]
+            back[i] = left / root[i, i]
+            if i >= j:
+                slope[i, j] += problem.df * size / trace * back[i]
+    return -0.5 * problem.df * size * math.log(trace)
+
+
+@jit
+def turned(turn: Floats, x: Floats, out: Floats) -> None:
+    """Write turn x into out."""
+    for i in range(out.size):
+        out[i] = dot(turn[i], x)
+
+
+@jit
+def turned_back(turn: Floats, y: Floats, out: Floats) -> None:
+    """Write turn' y into out."""
+    out[:] = 0.0
+    for i in range(y.size):
+        for j in range(out.size):
+            out[j] += turn[i, j] * y[i]
+
+
+@jit
+def theta_of(centre: Floats, turn: Floats, x: Floats) -> Floats:
+    """Theta = centre + turn x."""
+    theta = np.empty(centre.size)
+    turned(turn, x, theta)
+    for i in range(theta.size):
+        theta[i] += centre[i]
+    return theta
 
 
 @jit
@@ -116,7 +173,7 @@ def prepare(problem: Problem, room: Room, theta: Floats) -> bool:
             a, b = i + (i >= base), j + (j >= base)
             room.noise[a, b] = total
             room.noise[b, a] = total
-    room.value[:] = problem.basis @ theta[:free]
+    turned(problem.basis, theta[:free], room.value)
     multiply(problem.design, room.value, room.m)
     return roots_of_kinds(room.noise, problem.fields, room.roots)
 
@@ -130,33 +187,35 @@ def log_posterior(problem: Problem, room: Room, theta: Floats, logs: Floats, gra
     weigh_back(problem.fields, room.roots, room.work, room.up, room.slopes)
     free, size, root = problem.middle.size, room.root.shape[0], room.root
     transpose_multiply(problem.design, room.up, room.pushed)
-    gradient[:free] = problem.basis.T @ room.pushed
+    turned_back(problem.basis, room.pushed, gradient[:free])
     push = np.zeros((size + 1, size + 1))
     slopes_of_kinds(problem.fields, room.roots, room.slopes, push)
-    up = np.empty((size, size))
+    in_root = np.zeros((size, size))
     for i in range(size):
-        for j in range(size):
-            a, b = i + (i >= problem.base), j + (j >= problem.base)
-            up[i, j] = push[a, b] + push[b, a]
-    in_root = up @ root
+        for k in range(size):
+            a, b = i + (i >= problem.base), k + (k >= problem.base)
+            for j in range(i + 1):
+                in_root[i, j] += (push[a, b] + push[b, a]) * root[k, j]
 
     scale = scale_of(root, problem.trace)
-    off = scale * theta[:free] - problem.middle
-    heavy = problem.precision @ off
     stretch = float(free)  # of s q against q: s to this power
-    total += stretch * math.log(scale) - 0.5 * dot(off, heavy)
-    gradient[:free] -= scale * heavy
-    in_scale = stretch / scale - dot(heavy, theta[:free])
+    total += stretch * math.log(scale)
+    in_scale = stretch / scale
+    for i in range(free):
+        off, heavy = scale * theta[i] - problem.middle[i], 0.0
+        for j in range(free):
+            heavy += problem.precision[i, j] * (scale * theta[j] - problem.middle[j])
+        total -= 0.5 * off * heavy
+        gradient[i] -= scale * heavy
+        in_scale -= heavy * theta[i]
     if problem.trace:
-        in_root -= (in_scale * scale / np.sum(root * root)) * root
+        size_of = in_scale * scale**3 / size
+        for i in range(size):
+            for j in range(i + 1):
+                in_root[i, j] -= size_of * root[i, j]
     else:
         in_root[0, 0] -= in_scale * scale / root[0, 0]
-
-    inverse = np.linalg.inv(root)
-    apart = inverse @ problem.spread
-    trace: float = np.sum(apart * apart)
-    total -= 0.5 * problem.df * size * math.log(trace)
-    in_root += (problem.df * size / trace) * (inverse.T @ (apart @ apart.T))
+    total += add_wishart(problem, root, in_root)
 
     at = free
     for i in range(1, size):
@@ -205,19 +264,23 @@ def travel(
     x: Floats,
 ) -> float:
     """One Hamiltonian move of x given z, theta = centre + turn x; returns the acceptance probability."""
-    slope, other, momentum = np.empty(x.size), x.copy(), np.empty(x.size)
+    slope, push, other, momentum = np.empty(x.size), np.empty(x.size), x.copy(), np.empty(x.size)
     for d in range(x.size):
         momentum[d] = rng.standard_normal()
-    value = log_posterior(problem, room, centre + turn @ x, logs, slope)
+    value = log_posterior(problem, room, theta_of(centre, turn, x), logs, slope)
     room.now[:] = room.each
     energy = 0.5 * dot(momentum, momentum) - value
     epsilon = step * (1.0 + JITTER * (2.0 * rng.random() - 1.0))
     now = energy
     for _ in range(count):
-        momentum += 0.5 * epsilon * (slope @ turn)
-        other += epsilon * momentum
-        value = log_posterior(problem, room, centre + turn @ other, logs, slope)
-        momentum += 0.5 * epsilon * (slope @ turn)
+        turned_back(turn, slope, push)
+        for d in range(x.size):
+            momentum[d] += 0.5 * epsilon * push[d]
+            other[d] += epsilon * momentum[d]
+        value = log_posterior(problem, room, theta_of(centre, turn, other), logs, slope)
+        turned_back(turn, slope, push)
+        for d in range(x.size):
+            momentum[d] += 0.5 * epsilon * push[d]
         now = 0.5 * dot(momentum, momentum) - value
         if not now < energy + HOPELESS:
             return 0.0
@@ -251,19 +314,19 @@ def walk(
     """
     logs = np.empty((z.size, 2))
     below(z, logs)
-    prepare(problem, room, centre + turn @ x)
+    prepare(problem, room, theta_of(centre, turn, x))
     weigh(problem.fields, room.m, room.roots, logs, room.work, room.now)
     first, short, averaged = step, 0.0, math.log(step)
     for n in range(out.shape[0]):
         accepted[n], renewed[n] = 0.0, 0.0
         for _ in range(thin):
-            renewed[n] += refresh(rng, problem, room, centre + turn @ x, z, logs) / thin
+            renewed[n] += refresh(rng, problem, room, theta_of(centre, turn, x), z, logs) / thin
             count = max(1, int((0.7 + 0.6 * rng.random()) * length / step + 0.5))
             probability = travel(rng, problem, room, logs, centre, turn, step, min(count, 500), x)
             accepted[n] += probability / thin
         if goal > 0.0:
             step, short, averaged = averaged_step(n, first, goal, probability, short, averaged)
-        out[n] = centre + turn @ x
+        out[n] = theta_of(centre, turn, x)
     return math.exp(averaged)
 
 
