@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.stats as st
+from scipy.special import digamma
 
 import understudy as us
-from evidence import assert_mean, assert_uniform_ranks
+from evidence import assert_mean, assert_uniform_ranks, limit, mutant, z_of_mean
 from problems import choose, mdp_offers, ragged_offers
 from understudy._arrays import Floats, Ints
 from understudy.decisions import Decisions
 from understudy.engines import hierarchy
 from understudy.engines.hierarchy import Hierarchy
+from understudy.kernels.crowd import move_players
 from understudy.kernels.population import DEGREES, draw_inverse_wishart
 from understudy.priors import place
 
@@ -92,36 +96,85 @@ def held_tightly(move: Any) -> Any:
     return wrong
 
 
-def never_refused(_: Any) -> Any:
-    """A common move that nobody refuses."""
-
-    def wrong(rng: Any, *rest: Any) -> float:
-        mean, _, q = rest[-3:]
-        shift = rng.standard_normal(len(mean))
-        mean += shift
-        q += shift
-        return 1.0
-
-    return wrong
-
-
-MUTANTS = {
-    "players held too tightly": ("move_players", held_tightly),
-    "a common move that is never refused": ("move_together", never_refused),
-}
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_a_wrong_engine_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    part, spoil = MUTANTS[name]
-    monkeypatch.setattr(hierarchy, part, spoil(getattr(hierarchy, part)))
+def test_players_held_too_tightly_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hierarchy, "move_players", held_tightly(move_players))
     with pytest.raises(AssertionError, match="ranks are not uniform"):
         check(ranks("features", 64, seed=4))
 
 
 def test_a_wrong_hyperprior_is_caught() -> None:
     with pytest.raises(AssertionError, match="ranks are not uniform"):
-        check(ranks("features", 64, seed=4, scale=20.0 * SCALE))
+        check(ranks("features", 64, seed=4, scale=SCALE / 20.0))
+
+
+def unasked(draws: int) -> Floats:
+    """(draws, 5) log sds, the correlation and its square, and the mean of players who were never offered a choice."""
+    offers = [Decisions([[1.0, 0.5]], [0, 1], [0]) for _ in range(3)]
+    engine = Hierarchy.build(offers, place(PRIOR, offers[0]), SCALE)
+    rng = np.random.default_rng(1)
+    state, _ = engine.warm(rng, engine.start(rng, None), 600, 600)
+    found = ranked(engine.advance(rng, state, draws, 1)[1], 2)
+    return np.column_stack([np.log(found[:, 2:4]), found[:, 4], found[:, 4] ** 2, found[:, 0]])
+
+
+LOG_T = 0.5 * (np.euler_gamma + digamma(0.5) + np.log(2.0))  # the mean of log |t| with two degrees of freedom
+PRIOR_MEANS = (LOG_T + np.log(SCALE), LOG_T + np.log(SCALE), 0.0, 1.0 / 3.0, 0.0)
+
+
+MOVES = {
+    "draw_population": ("move_together", "stretch_one"),
+    "move_together": ("stretch_one",),
+    "stretch_one": ("move_together",),
+}
+"""Each move of the population, and those that would hide its mistakes and are left out."""
+
+
+def without(patch: pytest.MonkeyPatch, others: tuple[str, ...]) -> None:
+    for other in others:
+        patch.setattr(hierarchy, other, lambda *_: 0.8)
+
+
+@pytest.mark.parametrize("part", MOVES)
+def test_players_who_were_never_asked_show_the_prior(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but the priors moves then, and the volumes of all moves are laid bare."""
+    without(monkeypatch, MOVES[part])
+    for x, mean in zip(unasked(20_000).T, PRIOR_MEANS, strict=True):
+        assert_mean(x, mean, false_alarm=1e-6)
+
+
+MUTANTS = {
+    "volume of the stretch miscounted": (
+        "stretch_one",
+        "- (DEGREES + width - 1.0) * l",
+        "- (DEGREES + width - 1.5) * l",
+    ),
+    "volume of the common path miscounted": (
+        "move_together",
+        "(DEGREES + width - 1.0) * theta[width + i]",
+        "(DEGREES + width - 1.5) * theta[width + i]",
+    ),
+    "a degree of freedom too many": (
+        "draw_population",
+        "DEGREES + width - 1.0 + count, rate",
+        "DEGREES + width + count, rate",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_wrong_move_is_caught(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    part, old, new = MUTANTS[name]
+    package = mutant(tmp_path, "kernels/population.py", old, new)
+    wrong = importlib.import_module(f"{package.__name__}.kernels.population")
+    monkeypatch.setattr(hierarchy, part, getattr(wrong, part))
+    without(monkeypatch, MOVES[part])
+    try:
+        found = unasked(20_000)
+    except np.linalg.LinAlgError:
+        return  # the wrong covariance ran away and broke down: noticed
+    scores = [z_of_mean(x, mean) for x, mean in zip(found.T, PRIOR_MEANS, strict=True)]
+    assert np.abs(scores).max() > limit(1e-6), f"the mutant '{name}' passes for a right sampler: {scores}"
 
 
 def test_the_prior_is_what_it_says() -> None:

@@ -131,7 +131,8 @@ def add_wishart(problem: Problem, root: Floats, slope: Floats) -> float:
             back[i] = left / root[i, i]
             if i >= j:
                 slope[i, j] += problem.df * size / trace * back[i]
-    return -0.5 * problem.df * size * math.log(trace)
+    value: float = -0.5 * problem.df * size * math.log(trace)
+    return value
 
 
 @jit

@@ -228,11 +228,9 @@ def stretch_one(
             q[i, k] = mean[k] + math.exp(l) * apart[i]
         precision[k, k] = own * math.exp(-2.0 * l)
         shape, heavy = sums(precision, scale, shares)
-        return (
-            likelihood_of_all(crowd, 0, count, q, slopes)
-            - (DEGREES + width - 1.0) * l
-            - shape[shares[k]] * math.log(heavy[shares[k]])
-        )
+        law: float = shape[shares[k]] * math.log(heavy[shares[k]])
+        total: float = likelihood_of_all(crowd, 0, count, q, slopes) - (DEGREES + width - 1.0) * l - law
+        return total
 
     level = height(0.0) - rng.standard_exponential()
     low = -WINDOW * rng.random()
