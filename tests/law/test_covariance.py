@@ -127,7 +127,9 @@ def test_the_engines_agree(scale: str, flat: bool) -> None:
 
 def test_the_uncorrected_step_is_caught(tmp_path: Path) -> None:
     """Imai and van Dyk's step accepts every covariance, as if the coefficients' prior did not know the scale."""
-    wrong = mutant(tmp_path, "engines/wishart.py", "if log_ratio < -rng.standard_exponential():", "if False:")
+    wrong = mutant(
+        tmp_path, "kernels/wishart.py", "if log_ratio < -rng.standard_exponential():", "if log_ratio < -np.inf:"
+    )
     engine = __import__(f"{wrong.__name__}.engines.wishart", fromlist=["Wishart"]).Wishart
     assert disagreement(Conditioned, engine, "trace", True) > limit(1e-6 / 18)
 
