@@ -134,6 +134,7 @@ def test_the_uncorrected_step_is_caught(tmp_path: Path) -> None:
     assert disagreement(Conditioned, engine, "trace", True) > limit(1e-6 / 18)
 
 
+@pytest.mark.slow
 def test_a_forgotten_jacobian_is_caught(tmp_path: Path) -> None:
     """The coordinates of the covariance have a density of their own."""
     wrong = mutant(tmp_path, "kernels/conditioned.py", "stretch = float(i)", "stretch = 0.0")
@@ -141,6 +142,7 @@ def test_a_forgotten_jacobian_is_caught(tmp_path: Path) -> None:
     assert disagreement(engine, Wishart, "trace", True) > limit(1e-6 / 18)
 
 
+@pytest.mark.slow
 def test_a_forgotten_scale_is_caught(tmp_path: Path) -> None:
     """The coefficients' prior is on the reported scale, not on the one the chain works in."""
     wrong = mutant(tmp_path, "kernels/conditioned.py", "stretch = float(free)", "stretch = 0.0")
