@@ -190,7 +190,7 @@ REFUSED: list[tuple[Any, str]] = [
     (Gaussian(np.inf), "the prior variance must be finite"),
     (Gaussian(np.ones(3)), "the prior variance must be a number or 7 numbers; it has shape (3,)"),
     (Gaussian(np.ones((7, 7, 7))), "the prior variance must be a number or 7 numbers; it has shape (7, 7, 7)"),
-    (Gaussian("wide"), f"the prior variance {NUMBERS} 'wide'"),
+    (Gaussian("wide"), "the prior variance must be a number, numbers or \"learn\", not 'wide'"),
     (Gaussian(np.eye(3)), "a prior covariance must be symmetric, 7 by 7; it has shape (3, 3)"),
     (Gaussian(np.triu(np.ones((7, 7)))), "a prior covariance must be symmetric, 7 by 7; it has shape (7, 7)"),
     (Gaussian(np.full((7, 7), np.nan)), "a prior covariance must be symmetric"),
