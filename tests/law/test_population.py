@@ -88,10 +88,10 @@ def test_ranks_are_uniform_in_the_long_run(problem: str) -> None:
 
 
 def held_tightly(move: Any) -> Any:
-    """Players who are drawn towards the population nine times too strongly."""
+    """Players who are drawn towards the population a hundred times too strongly."""
 
     def wrong(rng: Any, crowd: Any, low: int, high: int, mean: Any, precision: Any, *rest: Any) -> None:
-        move(rng, crowd, low, high, mean, 9.0 * precision, *rest)
+        move(rng, crowd, low, high, mean, 100.0 * precision, *rest)
 
     return wrong
 
