@@ -25,7 +25,7 @@ import understudy as us
 from understudy.diagnostics import ess_bulk, r_hat
 
 PLAYERS, GAMES = 2_000, 20_000
-FIELDS = {2: (1000, 300), 4: (400, 120)}  # entries of a game -> draws a chain, and its warm-up
+FIELDS = {2: (1000, 300), 4: (1000, 150)}  # entries of a game -> draws a chain, and its warm-up
 
 
 @dataclass(frozen=True)
