@@ -43,7 +43,11 @@ class Comparison:
         width = max(5, *(len(name) for name in self.models))
         lines = [f"{'model':{width}}      elpd (se)      behind (se)   log evidence (error)   shaky"]
         for i, name in enumerate(self.models):
-            evidence = f"{self.log_evidence[i]:.2f} ({self.log_evidence_se[i]:.2f})" if np.isfinite(self.log_evidence[i]) else "-"
+            evidence = (
+                f"{self.log_evidence[i]:.2f} ({self.log_evidence_se[i]:.2f})"
+                if np.isfinite(self.log_evidence[i])
+                else "-"
+            )
             behind = f"{self.behind[i]:.1f} ({self.behind_se[i]:.1f})" if i else "-"
             lines.append(
                 f"{name:{width}} {f'{self.elpd[i]:.1f} ({self.elpd_se[i]:.1f})':>14} {behind:>16} {evidence:>22} {self.shaky[i]:>7}"
@@ -98,7 +102,9 @@ def _refuse_different(models: Mapping[str, Posterior]) -> None:
     for name in others:
         d = models[name].decisions
         if len(d) != len(one):
-            raise ValueError(f"{first} was learnt from {len(one)} decisions and {name} from {len(d)}; they must be the same")
+            raise ValueError(
+                f"{first} was learnt from {len(one)} decisions and {name} from {len(d)}; they must be the same"
+            )
         differ = np.flatnonzero((d.sizes != one.sizes) | (d.taken - d.start[:-1] != one.taken - one.start[:-1]))
         if differ.size:
             raise ValueError(

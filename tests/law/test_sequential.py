@@ -16,11 +16,14 @@ from understudy.diagnostics import mcse_mean, mcse_sd
 from understudy.engines import sequential
 from understudy.likelihood import log_likelihood
 from understudy.priors import place
+from understudy.worlds import Tetris
 
 CLOUDS = 16
 
 
-def clouds(decisions: us.Decisions, prior: us.Gaussian, particles: int, seed: int, by: ModuleType) -> list[sequential.Cloud]:
+def clouds(
+    decisions: us.Decisions, prior: us.Gaussian, particles: int, seed: int, by: ModuleType
+) -> list[sequential.Cloud]:
     """Independent clouds after all decisions."""
     engine = by.Sequential(decisions, place(prior, decisions), particles)
     found = []
@@ -38,20 +41,22 @@ def assert_agree(found: list[sequential.Cloud], mean: Floats, mean_error: Floats
     limit = st.t.isf(0.5e-6 / (2 * len(mean)), CLOUDS - 1)
     for what, each, truth, error in (
         ("mean", means, mean, mean_error),
-        ("sd", np.sqrt(squares), sd, sd_error),
+        ("variance", squares, sd**2, 2.0 * sd * sd_error),
     ):
         z = (each.mean(axis=0) - truth) / np.hypot(each.std(axis=0, ddof=1) / np.sqrt(CLOUDS), error)
         assert np.abs(z).max() < limit, f"{what}: {z.round(1)} standard errors off"
 
 
-def assert_agrees_with_batch(decisions: us.Decisions, prior: us.Gaussian, particles: int, by: ModuleType = sequential) -> None:
+def assert_agrees_with_batch(
+    decisions: us.Decisions, prior: us.Gaussian, particles: int, by: ModuleType = sequential
+) -> None:
     post = us.fit(decisions, prior, draws=10_000, seed=3)
     errors = mcse_mean(post.draws), mcse_sd(post.draws)
     assert_agree(clouds(decisions, prior, particles, 7, by), post.mean, errors[0], post.sd, errors[1])
 
 
 def tetris(count: int) -> us.Decisions:
-    world = us.worlds.Tetris()
+    world = Tetris()
     return world.decisions(world.simulate(np.random.default_rng(1), [-3.0, -15.0, -1.0], count))
 
 
@@ -80,23 +85,35 @@ def two_features(seed: int) -> us.Decisions:
 
 
 def quadrature(decisions: us.Decisions, variance: float) -> tuple[float, Floats, Floats]:
-    """The log evidence, posterior means and sds of two coefficients on an even grid over ten prior sds."""
-    edge = np.linspace(-10.0, 10.0, 401) * np.sqrt(variance)
-    points = np.stack(np.meshgrid(edge, edge, indexing="ij"), axis=-1).reshape(-1, 2)
-    logs = log_likelihood(decisions, points).sum(axis=1)
-    logs += st.norm.logpdf(points, scale=np.sqrt(variance)).sum(axis=1)
-    top = logs.max()
+    """The log evidence, posterior means and sds of two coefficients: on an even grid, and once more on a finer one over all that matters."""
+    low, high = np.full(2, -8.0 * np.sqrt(variance)), np.full(2, 8.0 * np.sqrt(variance))
+    for _ in range(3):
+        edges = np.linspace(low, high, 241)
+        points = np.stack(np.meshgrid(*edges.T, indexing="ij"), axis=-1).reshape(-1, 2)
+        logs = log_likelihood(decisions, points).sum(axis=1)
+        logs += st.norm.logpdf(points, scale=np.sqrt(variance)).sum(axis=1)
+        top, cell = logs.max(), edges[1] - edges[0]
+        seen = points[logs > top - 30.0]
+        low, high = seen.min(axis=0) - cell, seen.max(axis=0) + cell
     weight = np.exp(logs - top)
     total = weight.sum()
     mean = weight @ points / total
-    return float(top + np.log(total * (edge[1] - edge[0]) ** 2)), mean, np.sqrt(weight @ (points - mean) ** 2 / total)
+    return float(top + np.log(total * cell.prod())), mean, np.sqrt(weight @ (points - mean) ** 2 / total)
 
 
 def assert_evidence(found: list[sequential.Cloud], truth: float) -> None:
     """The mean of the clouds' evidence, which is unbiased, agrees with the truth."""
     ratio = np.exp(np.array([c.log_evidence for c in found]) - truth)
     z = (ratio.mean() - 1.0) / (ratio.std(ddof=1) / np.sqrt(CLOUDS))
-    assert abs(z) < st.t.isf(0.5e-6, CLOUDS - 1), f"evidence {ratio.mean():.3f} of the truth: {z:.1f} standard errors off"
+    assert abs(z) < st.t.isf(0.5e-6, CLOUDS - 1), (
+        f"evidence {ratio.mean():.3f} of the truth: {z:.1f} standard errors off"
+    )
+
+
+def assert_right(found: list[sequential.Cloud], truth: float, mean: Floats, sd: Floats) -> None:
+    """All that quadrature knows."""
+    assert_evidence(found, truth)
+    assert_agree(found, mean, np.zeros(2), sd, np.zeros(2))
 
 
 @pytest.mark.parametrize("variance", [1.0, 400.0])
@@ -105,9 +122,7 @@ def test_evidence_is_that_of_quadrature(variance: float) -> None:
     decisions = two_features(5)
     truth, mean, sd = quadrature(decisions, variance)
     found = clouds(decisions, us.Gaussian(variance), 1000, 11, sequential)
-    assert_evidence(found, truth)
-    none = np.zeros(2)
-    assert_agree(found, mean, none, sd, none)
+    assert_right(found, truth, mean, sd)
 
 
 def test_a_choice_that_hardly_any_prior_draw_would_make() -> None:
@@ -116,9 +131,7 @@ def test_a_choice_that_hardly_any_prior_draw_would_make() -> None:
     decisions = us.Decisions(np.tile(rows, (3, 1)), [0, 5, 10, 15], [2, 2, 2])
     truth, mean, sd = quadrature(decisions, 1.0)
     found = clouds(decisions, us.Gaussian(1.0), 1000, 12, sequential)
-    assert_evidence(found, truth)
-    none = np.zeros(2)
-    assert_agree(found, mean, none, sd, none)
+    assert_right(found, truth, mean, sd)
 
 
 OFFERS = ragged_offers(3, 12, seed=2, size=0.7)
@@ -157,22 +170,22 @@ def test_ranks_are_uniform_in_the_long_run() -> None:
     _check(ranks(2_000, 5, sequential))
 
 
-MUTANTS = {
-    "weights stay after resampling": ("log_weights=np.zeros(len(self.values))", "log_weights=self.log_weights"),
-    "moves forget the last decision": ("weight[-1] = learnt", "weight[-1] = 0.5 * learnt"),
-    "evidence of unweighted means": ("self.weights @ np.exp(log_factors - top)", "np.exp(log_factors - top).mean()"),
-}
+MUTANTS = {  # old and new text, and the prior variance
+    "moves forget half of the last decision": ("weight[-1] = learnt", "weight[-1] = 0.5 * learnt", 400.0),
+    "evidence of unweighted means": (
+        "self.weights @ np.exp(log_factors - top)", "np.exp(log_factors - top).mean()", 1.0,
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_wrong_clouds_are_caught(name: str) -> None:
-    wrong = changed(sequential, *MUTANTS[name])
+    old, new, variance = MUTANTS[name]
+    wrong = changed(sequential, old, new)
     if name.startswith("moves"):  # the weight is used where a decision is learnt in parts; here it always is
-        wrong.SUDDEN = 1.0  # type: ignore[attr-defined]
+        vars(wrong)["SUDDEN"] = 1.0
     decisions = two_features(5)
-    truth, mean, sd = quadrature(decisions, 400.0)
-    found = clouds(decisions, us.Gaussian(400.0), 1000, 11, wrong)
-    none = np.zeros(2)
+    truth, mean, sd = quadrature(decisions, variance)
+    found = clouds(decisions, us.Gaussian(variance), 1000, 11, wrong)
     with pytest.raises(AssertionError, match="standard errors off"):
-        assert_agree(found, mean, none, sd, none)
-        assert_evidence(found, truth)
+        assert_right(found, truth, mean, sd)

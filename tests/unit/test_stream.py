@@ -82,7 +82,7 @@ def test_bad_input_is_refused(decisions: us.Decisions, tmp_path: Path) -> None:
     stream = us.Stream(3, us.Gaussian(9.0), 200)
     with pytest.raises(ValueError, match="decision 0: chosen is 2, but 2 actions are offered"):
         stream.update([[1.0, 2.0, 3.0], [1.0, 2.0, 4.0]], 2)
-    with pytest.raises(ValueError, match="NaN|finite"):
+    with pytest.raises(ValueError, match="finite"):
         stream.update([[1.0, 2.0, np.nan], [1.0, 2.0, 4.0]], 1)
     with pytest.raises(ValueError, match="names for"):
         stream.update([[1.0, 2.0], [1.0, 2.0]], 1)
@@ -93,7 +93,7 @@ def test_bad_input_is_refused(decisions: us.Decisions, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not learnt any decision"):
         stream.save(tmp_path / "none.nc")
     assert len(stream) == 0
-    us.fit(decisions, us.Gaussian(9.0), draws=100).save(tmp_path / "post.nc")
+    us.fit(decisions, us.Gaussian(9.0), draws=400).save(tmp_path / "post.nc")
     with pytest.raises(ValueError, match="not a stream that could go on"):
         us.Stream.load(tmp_path / "post.nc")
     with pytest.raises(ValueError, match="there is no file"):
@@ -111,7 +111,7 @@ def test_fit_by_ibis(decisions: us.Decisions, tmp_path: Path) -> None:
         us.fit(decisions, us.Flat(), engine="ibis")
     for extra in ({"init": np.zeros(3)}, {"thin": 2}, {"options": {"a": 1.0}}):
         with pytest.raises(ValueError, match="has no use for"):
-            us.fit(decisions, us.Gaussian(9.0), engine="ibis", **extra)  # type: ignore[arg-type]
+            us.fit(decisions, us.Gaussian(9.0), engine="ibis", **extra)
 
 
 def test_models_are_compared(decisions: us.Decisions) -> None:
@@ -127,18 +127,18 @@ def test_models_are_compared(decisions: us.Decisions) -> None:
     assert evidence["all"] > evidence["less"] + 2
     assert np.isnan(evidence["by chains"])
     elpd = dict(zip(found.models, found.elpd, strict=True))
-    assert abs(elpd["all"] - elpd["by chains"]) < 0.5
+    assert abs(elpd["all"] - elpd["by chains"]) < 1.0
     assert "less" in repr(found)
 
 
 def test_models_of_other_choices_are_refused(decisions: us.Decisions) -> None:
-    post = us.fit(decisions, us.Gaussian(9.0), draws=200)
+    post = us.fit(decisions, us.Gaussian(9.0), draws=400)
     with pytest.raises(ValueError, match="at least two"):
         us.compare({"one": post})
     with pytest.raises(ValueError, match="from 30 decisions and b from 29"):
-        us.compare({"a": post, "b": us.fit(decisions[:29], us.Gaussian(9.0), draws=200)})
+        us.compare({"a": post, "b": us.fit(decisions[:29], us.Gaussian(9.0), draws=400)})
     other = decisions.with_choices(np.zeros(30, dtype=int))
     with pytest.raises(ValueError, match="saw another choice"):
-        us.compare({"a": post, "b": us.fit(other, us.Gaussian(9.0), draws=200)})
+        us.compare({"a": post, "b": us.fit(other, us.Gaussian(9.0), draws=400)})
     with pytest.raises(ValueError, match="needs posteriors"):
         us.compare({"a": post, "b": 3})  # type: ignore[dict-item]

@@ -27,7 +27,10 @@ from understudy.kernels.size import Size, draw_sd
 from understudy.priors import Placed
 
 HALF = 0.5  # of the particles: with fewer effective ones they are resampled and moved
-SUDDEN, PART = 0.1, 0.3  # a decision that leaves less than the first is learnt in parts, each of which leaves the second
+SUDDEN, PART = (
+    0.1,
+    0.3,
+)  # a decision that leaves less than the first is learnt in parts, each of which leaves the second
 TUNING = 30  # Hamiltonian moves that learn the step
 FORGOTTEN, ROUNDS = 0.1, 20  # the largest correlation with where the cloud was that ends the moves, and the most rounds
 LEAPS = 3  # in a round, where a mixture fits
@@ -143,7 +146,11 @@ def _moved(rng: np.random.Generator, cloud: Cloud, decisions: Decisions, placed:
     x = np.ascontiguousarray(chart.coordinates(loose))
     begun = x.copy()
     step, _ = wander(rng, target, work, 0.5, x[rng.integers(len(x))], TUNING)
-    labour, round, mixture = Labour.of(target, work, x[0], decisions.rows.shape[0]), path_round(step), no_mixture(x.shape[1])
+    labour, round, mixture = (
+        Labour.of(target, work, x[0], decisions.rows.shape[0]),
+        path_round(step),
+        no_mixture(x.shape[1]),
+    )
     if engine.weaves and labour.sweep < DEAR * labour.path(round):
         round = round._replace(sweeps=1)
     if engine.few:
