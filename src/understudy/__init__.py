@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from understudy.compare import Comparison, compare
 from understudy.decisions import Block, Decisions
 from understudy.engines.fit import NotConvergedWarning, fit
 from understudy.frames import from_csv, from_file, from_frame, from_parquet, to_file, to_frame
@@ -18,11 +19,13 @@ from understudy.posterior import Posterior, load
 from understudy.predict import policy, predict
 from understudy.priors import Flat, Gaussian
 from understudy.ranking import Ranking, rank
+from understudy.stream import Stream
 
 __version__ = "0.1.0"
 __all__ = [
     "MDP",
     "Block",
+    "Comparison",
     "Decisions",
     "Flat",
     "FullNoise",
@@ -35,8 +38,10 @@ __all__ = [
     "Population",
     "Posterior",
     "Ranking",
+    "Stream",
     "Understudy",
     "choice_probabilities",
+    "compare",
     "fit",
     "fit_population",
     "from_csv",

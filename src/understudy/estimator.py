@@ -25,8 +25,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from understudy._arrays import Bools, Floats, Ints
 from understudy.decisions import Decisions
 from understudy.engines.fit import fit
+from understudy.posterior import Posterior
 from understudy.predict import Prediction, predict
 from understudy.priors import Gaussian, Prior
+from understudy.stream import FEWEST, Stream
 
 Labels = np.ndarray[Any, Any]
 
@@ -113,9 +115,47 @@ class Understudy(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             options=self.options,
             progress=self.progress,
         )
+        self.__dict__.pop("stream_", None)
+        return self._learnt(posterior, classes, isinstance(X, Decisions) or decision is not None)
+
+    def partial_fit(self, X: Any, y: Any = None, decision: Any = None, classes: Any = None) -> Understudy:
+        """Learn more decisions, one after the other, on top of all that was learnt before; X, y and decision as in `fit`.
+
+        A ``us.Stream`` of `draws` particles, at least a hundred, carries the posterior, `stream_` afterwards; what `fit` learnt is fed to it first.
+
+        Args:
+            classes: the two labels, where the first y does not hold both.
+        """
+        fitted, grouped = hasattr(self, "posterior_"), isinstance(X, Decisions) or decision is not None
+        if fitted:
+            self._refuse_other_form(grouped)
+        if isinstance(X, Decisions):
+            _refuse_extras(y, decision)
+            decisions, found = X, np.array([False, True])
+            if not fitted:
+                self.n_features_in_, self.feature_names_in_ = len(X.names), np.array(X.names, dtype=object)
+        else:
+            X, y = validate_data(
+                self, X, y, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, reset=not fitted
+            )
+            found = self.classes_ if fitted else _two_labels(y if classes is None else np.asarray(classes))
+            names = list(getattr(self, "feature_names_in_", [f"v{k}" for k in range(X.shape[1])]))
+            if not np.isin(y, found).all():
+                raise ValueError(f"y holds the label {y[~np.isin(y, found)][0]}, but the classes are {found.tolist()}")
+            decisions, _ = _decisions(X, decision, y == found[1], names, self.intercept)
+        if not hasattr(self, "stream_"):
+            seed = _seed(self.random_state)
+            particles = max(FEWEST, self.draws)
+            stream = Stream(
+                decisions.names, _prior(self.prior), particles, 0 if seed is None else seed, blocks=decisions.blocks
+            )
+            self.stream_ = stream.update(self.posterior_.decisions) if fitted else stream
+        self.stream_.update(decisions)
+        return self._learnt(self.stream_.posterior(), found, grouped)
+
+    def _learnt(self, posterior: Posterior, classes: Labels, grouped: bool) -> Understudy:
         width = self.n_features_in_
-        self.posterior_, self.classes_ = posterior, classes
-        self.grouped_ = isinstance(X, Decisions) or decision is not None
+        self.posterior_, self.classes_, self.grouped_ = posterior, classes, grouped
         self.coef_, self.coef_sd_ = posterior.mean[:width], posterior.sd[:width]
         self.intercept_ = float(posterior.mean[width:].sum())  # of one number, or of none
         return self

@@ -33,7 +33,7 @@ LAYERS = [
         "priors",
         "noise",
     },
-    {"engines", "predict", "identify", "learn", "learnt", "population", "ranking", "cluster"},
+    {"engines", "predict", "identify", "learn", "learnt", "population", "ranking", "stream", "compare", "cluster"},
     {"estimator", "report", "plots", "along", "canvas"},
     {"cli", "studio", "paper"},
 ]

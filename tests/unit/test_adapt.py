@@ -86,7 +86,7 @@ def test_a_proposal_learnt_from_the_wrong_place_finds_the_posterior_or_is_not_us
     rng = np.random.default_rng(2)
     seen = offers.with_choices(choose(rng, offers, np.array([1.0, -1.0, 0.5]))[0])
     engine = Blended.build(seen, place(us.Gaussian(4.0), seen))
-    target, work = engine._posterior(Chart.of(engine.placed, engine.mode, engine.information))
+    target, work = engine.posterior(Chart.of(engine.placed, engine.mode, engine.information))
     wrong = learn_proposal(rng, target, work, 4.0 + 0.1 * rng.standard_normal((200, 3)), 1000)
     right = learn_proposal(rng, target, work, rng.standard_normal((200, 3)), 1000)
     assert right.efficiency > 0.8

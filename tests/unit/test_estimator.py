@@ -25,6 +25,7 @@ from understudy.decisions import Block, Decisions
 from understudy.engines.fit import NotConvergedWarning, fit
 from understudy.estimator import Understudy
 from understudy.priors import Flat, Gaussian
+from understudy.stream import Stream
 
 QUICK: dict[str, Any] = {"prior": 4.0, "draws": 60, "warmup": 40, "chains": 2}  # too few to trust, enough to predict
 few_draws = pytest.mark.filterwarnings("ignore::understudy.engines.fit.NotConvergedWarning")
@@ -294,3 +295,33 @@ def test_bad_input_to_predictions() -> None:
         grouped.score(X, y[:3], decision=ids)
     with pytest.raises(ValueError, match="these decisions carry no choices"):
         grouped.score(X, decision=ids)
+
+
+def test_partial_fit_goes_on() -> None:
+    """In pieces as at once, after a fit as from the beginning, and the labels may come late."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((60, 2))
+    y = np.where(X @ [2.0, -1.0] + rng.standard_normal(60) > 0, "yes", "no")
+    model = Understudy(prior=4.0, draws=200, intercept=False)
+    whole = clone(model).partial_fit(X, y)
+    pieces = clone(model).partial_fit(X[:1], y[:1], classes=["no", "yes"]).partial_fit(X[1:], y[1:])
+    assert np.array_equal(whole.coef_, pieces.coef_)
+    assert len(pieces.stream_) == 60
+    assert pieces.score(X, y) > 0.8
+    after = clone(model).fit(X[:30], y[:30])
+    after.partial_fit(X[30:], y[30:])
+    assert np.array_equal(whole.coef_, after.coef_)
+    assert not hasattr(after.fit(X, y), "stream_")
+    with pytest.raises(ValueError, match="the label maybe, but the classes are"):
+        pieces.partial_fit(X[:1], ["maybe"])
+    with pytest.raises(ValueError, match="without ids"):
+        pieces.partial_fit(X, y, decision=np.arange(60) // 2)
+
+
+def test_partial_fit_of_decisions() -> None:
+    rng = np.random.default_rng(6)
+    offers = ragged_offers(3, 20, seed=6)
+    seen = offers.with_choices(choose(rng, offers, np.array([1.0, -1.0, 0.0]))[0])
+    model = Understudy(prior=4.0, draws=200).partial_fit(seen[:12]).partial_fit(seen[12:])
+    assert np.array_equal(model.stream_.particles, Stream(3, Gaussian(4.0), 200).update(seen).particles)
+    assert len(model.predict(seen)) == 20

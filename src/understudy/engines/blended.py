@@ -54,6 +54,7 @@ class Blended:
     mode: Floats
     information: Floats
     inner: Augmented
+    whole: bool  # whether every decision counts in full
 
     @property
     def name(self) -> str:
@@ -61,13 +62,13 @@ class Blended:
         return "blended"
 
     @staticmethod
-    def build(decisions: Decisions, placed: Placed) -> Blended:
-        """Count what is equal, and find the mode."""
-        counted = tally(decisions)
+    def build(decisions: Decisions, placed: Placed, weight: Floats | None = None) -> Blended:
+        """Count what is equal, and find the mode. Weight (T,) counts decisions in parts, for which there are no sweeps."""
+        counted = tally(decisions, weight)
         given = with_likely_size(counted.unique, placed, counted.offers.weight)
         mode, information = posterior_mode(counted.unique, given, counted.offers.weight)
         inner = Augmented.build(widest(decisions, placed), decisions, placed, Options())
-        return Blended(decisions, placed, given, counted, mode, information, inner)
+        return Blended(decisions, placed, given, counted, mode, information, inner, weight is None)
 
     def start(self, rng: np.random.Generator, init: Floats | None) -> State:
         """At `init`, or at a draw from twice the normal approximation at the mode; not warmed up, it takes safe steps."""
@@ -87,8 +88,8 @@ class Blended:
     def _learn(self, rng: np.random.Generator, state: State, part: int) -> State:
         """Three parts of warm-up find coordinates, one the step in them; one each tries paths and sweeps."""
         flat, draws = self._coordinates(rng, state, part)
-        chart, directions = flat.stretched(draws, POWER), self._directions(flat.stretched(draws, 1.0))
-        target, work = self._posterior(chart)
+        chart, directions = flat.stretched(draws, POWER), self.directions(flat.stretched(draws, 1.0))
+        target, work = self.posterior(chart)
         step, more = wander(rng, target, work, 0.5, chart.coordinates(flat.value(draws[-1])), part)
         x = more[-1]
         none, paths = no_mixture(len(x)), path_round(step)
@@ -131,18 +132,18 @@ class Blended:
         mean curvature over these draws, bent to fit them, and bent again to the later draws.
         """
         laplace = _chart(state)
-        target, work = self._posterior(laplace)
+        target, work = self.posterior(laplace)
         _, draws = wander(rng, target, work, 0.3, within_reach(target, work, state["x"]), part)
         values = laplace.value(draws[part // 4 :])
-        flat = self._flattened(rng, values)
-        target, work = self._posterior(flat)
+        flat = self.flattened(rng, values)
+        target, work = self.posterior(flat)
         _, draws = wander(rng, target, work, 0.5, flat.coordinates(values[-1]), 2 * part)
         draws = draws[part // 4 :]
         values = flat.value(draws)
-        flat = self._flattened(rng, values)
+        flat = self.flattened(rng, values)
         return flat, flat.coordinates(values)
 
-    def _flattened(self, rng: np.random.Generator, values: Floats) -> Chart:
+    def flattened(self, rng: np.random.Generator, values: Floats) -> Chart:
         """Coordinates in which the curvature of the log posterior, averaged over some draws of v, is the identity.
 
         Bent ones let the constants of centred blocks loose. With few coefficients that dimension costs leaps more than
@@ -153,7 +154,7 @@ class Blended:
             return Chart.flat(self.counted, self.given, values, points)
         return Chart.curved(self.counted, self.given, self.given.loosened(rng, values), points)
 
-    def _directions(self, chart: Chart) -> Floats:
+    def directions(self, chart: Chart) -> Floats:
         """(K, D) directions in which v moves when the coordinates do."""
         along = chart.slope[:, None] * chart.turn
         return along - self.placed.constants @ (self.placed.constants.T @ along)
@@ -162,12 +163,12 @@ class Blended:
         """Go on for draws * thin moves of the round."""
         new = state | {name: state[name].copy() for name in ("x", "gradient", "carried", "lead")}
         chart, round = _chart(state), Round(*(t(n) for t, n in zip(_ROUND, state["round"], strict=True)))
-        target, work = self._posterior(chart)
+        target, work = self.posterior(chart)
         mixture = Mixture(*(state[f"mixture/{name}"] for name in Mixture._fields))
         out, accepted, sizes = np.empty((draws, len(chart.centre))), np.empty(draws), np.empty(draws)
         blend(
-            rng, target, work, _map(chart, self.placed.constants), round, mixture,
-            self._latent(state["directions"], len(new["x"]), round.sweeps > 0), thin,
+            rng, target, work, engine_map(chart, self.placed), round, mixture,
+            self.latent(state["directions"], len(new["x"]), round.sweeps > 0), thin,
             new["x"], new["gradient"], new["carried"], new["lead"], out, accepted, sizes,
         )  # fmt: skip
         return new, out, {"acceptance": accepted} | ({} if self.placed.scale is None else {"prior_sd": sizes})
@@ -179,14 +180,15 @@ class Blended:
 
     @property
     def weaves(self) -> bool:
-        """Whether there is room for sweeps."""
-        return bool(self.decisions.rows.shape[0] * len(self.information) <= WOVEN)
+        """Whether sweeps are possible, and there is room for them."""
+        return self.whole and bool(self.decisions.rows.shape[0] * len(self.information) <= WOVEN)
 
-    def _posterior(self, chart: Chart) -> tuple[Target, Work]:
+    def posterior(self, chart: Chart) -> tuple[Target, Work]:
+        """The log posterior in these coordinates, and room to work it out."""
         target = chart_target(self.counted, self.placed, self.given, chart)
         return target, make_work(target)
 
-    def _latent(self, directions: Floats, width: int, used: bool) -> Latent:
+    def latent(self, directions: Floats, width: int, used: bool) -> Latent:
         """What sweeps need, along directions (K, D), in so many coordinates; next to nothing where there are none."""
         d, inner = self.decisions, self.inner
         if not used:
@@ -216,8 +218,9 @@ def _chart(state: State) -> Chart:
     return Chart(*(state[f"chart/{name}"] for name in PARTS))
 
 
-def _map(chart: Chart, constants: Floats) -> Map:
-    return Map(chart.centre, chart.slope, chart.bend, chart.turn, chart.back, constants)
+def engine_map(chart: Chart, placed: Placed) -> Map:
+    """The chart as the moves need it."""
+    return Map(chart.centre, chart.slope, chart.bend, chart.turn, chart.back, placed.constants)
 
 
 def _frozen(chart: Chart, directions: Floats, mixture: Mixture, round: Round) -> State:

@@ -22,6 +22,7 @@ from understudy.engines.base import Engine
 from understudy.engines.blended import Blended
 from understudy.engines.conditioned import Conditioned
 from understudy.engines.run import Run
+from understudy.engines.sequential import Sequential
 from understudy.engines.wishart import Wishart
 from understudy.kernels._jit import compiled_before
 from understudy.noise import FullNoise, PlacedNoise, place_noise
@@ -29,7 +30,7 @@ from understudy.posterior import Posterior
 from understudy.priors import Gaussian, Placed, Prior, place
 from understudy.separation import find_opening
 
-ENGINES = ("auto", "blended", *MOVES)
+ENGINES = ("auto", "blended", *MOVES, "ibis")
 CORRELATED = ("auto", "conditioned", "da")  # engines for a full noise covariance
 CHECKPOINT_SECONDS = 30.0
 
@@ -62,7 +63,8 @@ def fit(
         decisions: what was offered and chosen.
         prior: ``Gaussian(2500.0)`` unless said.
         engine: "auto" (which is "blended"), or one of the paper's samplers
-            "da", "px-scale", "px-translate", "px-both". With `noise`: "auto" (which is "conditioned") or "da".
+            "da", "px-scale", "px-translate", "px-both"; or "ibis", a cloud of as many particles as draws in each chain, which takes the
+            decisions one by one, needs no warm-up, and tells the evidence. With `noise`: "auto" (which is "conditioned") or "da".
         draws, warmup, chains, thin: kept draws a chain, iterations before them, chains, iterations a kept draw.
         seed: the same seed gives the same draws with any number of threads; None picks one and records it.
         init: where chains start, (K,) or (chains, K); unless said, around the posterior mode.
@@ -81,10 +83,15 @@ def fit(
     refuse_bad_counts(draws=draws, warmup=warmup, chains=chains, thin=thin, threads=threads, seed=seed)
     placed = place(prior, decisions)
     announce_compiling(progress)
-    if placed.flat:
+    if placed.flat and engine != "ibis":  # which refuses every flat prior
         refuse_improper(decisions, placed)
     placed_noise = None if noise is None else place_noise(noise, decisions)
-    machine = make_engine(engine, decisions, placed, options or {}, placed_noise)
+    if engine == "ibis":
+        _refuse_beside_ibis(options=options or None, noise=noise, init=init, thin=None if thin == 1 else thin)
+        machine: Engine = Sequential(decisions, placed, draws)
+        warmup = len(decisions)  # its iterations are the decisions
+    else:
+        machine = make_engine(engine, decisions, placed, options or {}, placed_noise)
     used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     settings = {
         "seed": used_seed, "draws": draws, "warmup": warmup, "chains": chains, "thin": thin, "options": dict(options or {}),
@@ -145,6 +152,13 @@ def make_engine(
     if options:
         raise ValueError(f'the engine "blended" has no options, but {", ".join(options)} is given; leave it out')
     return Blended.build(decisions, placed)
+
+
+def _refuse_beside_ibis(**given: Any) -> None:
+    """What a cloud of particles has no use for."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f'the engine "ibis" has no use for {name}; leave it out')
 
 
 def refuse_improper(decisions: Decisions, placed: Placed) -> None:

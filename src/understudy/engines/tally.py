@@ -31,9 +31,9 @@ class Tally:
     offers: Offers
 
 
-def tally(decisions: Decisions) -> Tally:
-    """Count equal decisions and equal rivals."""
-    where, weight = _distinct(decisions)
+def tally(decisions: Decisions, weights: Floats | None = None) -> Tally:
+    """Count equal decisions and equal rivals; a decision counts once, or as much as its weight (T,) says."""
+    where, weight = _distinct(decisions, np.ones(len(decisions)) if weights is None else weights)
     unique = decisions if len(where) == len(decisions) else decisions[where]
     rows = unique.rows
     if sp.issparse(rows):
@@ -54,8 +54,8 @@ def tally(decisions: Decisions) -> Tally:
     return Tally(unique, leads, Offers(first.astype(np.int64), copies[rivals], weight))
 
 
-def _distinct(decisions: Decisions) -> tuple[Ints, Floats]:
-    """The first of every kind of decision, and how many there are of its kind."""
+def _distinct(decisions: Decisions, weights: Floats) -> tuple[Ints, Floats]:
+    """The first of every kind of decision, and the weight of its kind."""
     kinds: dict[bytes, int] = {}
     where: list[int] = []
     weight: list[float] = []
@@ -66,7 +66,7 @@ def _distinct(decisions: Decisions) -> tuple[Ints, Floats]:
         if kind == len(where):
             where.append(t)
             weight.append(0.0)
-        weight[kind] += 1.0
+        weight[kind] += weights[t]
     return np.array(where), np.array(weight)
 
 
