@@ -29,7 +29,7 @@ from understudy.posterior import load
 from understudy.predict import predict
 from understudy.worlds.tetris import Step, Tetris, by_one, drop, read_games, write_games
 
-COMMANDS = ("simulate", "fit", "predict", "report", "rank", "play", "reproduce", "demo")
+COMMANDS = ("simulate", "fit", "predict", "report", "rank", "play", "replay", "reproduce", "demo")
 SMALL = ("--draws", "60", "--warmup", "20", "--chains", "2", "--no-progress")
 PROGRAM = Path(sysconfig.get_path("scripts")) / "understudy"
 
@@ -98,7 +98,8 @@ def test_help_version_and_examples() -> None:
         assert f"Example: understudy {command} " in " ".join(text.split())
         for option in ("--seed", "--out", "--no-progress", "--json"):
             assert option in text
-    assert all(command in works().stdout for command in COMMANDS)
+    assert all(command in works().stdout for command in (*COMMANDS, "studio"))
+    assert "Example: understudy studio " in " ".join(works("studio", "--help").stdout.split())
 
 
 def test_help_is_quick_to_load() -> None:

@@ -1,6 +1,6 @@
-"""The command line: understudy simulate | fit | predict | report | rank | play | reproduce | demo.
+"""The command line: understudy simulate | fit | predict | report | rank | play | replay | studio | reproduce | demo.
 
-Each command takes ``--seed``, ``--out``, ``--no-progress`` and ``--json``. Bad input ends with exit code 2 and one
+Each command takes ``--seed``, ``--out``, ``--no-progress`` and ``--json``, where they mean something. Bad input ends with exit code 2 and one
 sentence on stderr; Ctrl-C with 130. Libraries are loaded by the command that needs them, so that help is quick.
 """
 
@@ -15,8 +15,10 @@ from understudy.cli.commands import fit, predict, report, simulate
 from understudy.cli.demo import demo
 from understudy.cli.play import play
 from understudy.cli.rank import rank
+from understudy.cli.replay import replay
 from understudy.cli.reproduce import reproduce
 from understudy.cli.shell import Doors
+from understudy.cli.studio import studio
 
 app = typer.Typer(
     cls=Doors,
@@ -40,7 +42,7 @@ def first(
         print(context.get_help())
 
 
-for command in (simulate, fit, predict, report, rank, play, reproduce, demo):
+for command in (simulate, fit, predict, report, rank, play, replay, studio, reproduce, demo):
     app.command()(command)
 
 

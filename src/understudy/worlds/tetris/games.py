@@ -4,8 +4,8 @@
      "straight_drop": true, "cleared": 0, "seconds": 3.93}
 
 The board, top row first, is the one the player saw. `rotation` counts the distinct ones, `column` and `row` are those of the
-leftmost and topmost square at rest. `straight_drop`, `cleared` and `seconds` may be left out, and other fields are ignored. A
-file is believed only if it replays: every piece comes to rest where the record says, and leaves the board of the next turn.
+leftmost and topmost square at rest. `straight_drop`, `cleared`, `seconds` and `missed` may be left out, and other fields are ignored.
+`missed` is true where a deadline passed and the piece fell as it came: a placement, but no decision. A file is believed only if it replays: every piece comes to rest where the record says, and leaves the board of the next turn.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class Placement:
     row: int
     straight: bool  # False when the piece was slid in below an overhang
     seconds: float | None
+    missed: bool = False  # True when a deadline passed and nobody decided
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +57,8 @@ class Games:
 
     @cached_property
     def straight(self) -> tuple[Placement, ...]:
-        """The placements by a straight drop: those that Tetris as the paper has it can offer."""
-        return tuple(p for p in self.placements if p.straight)
+        """The placements that somebody decided on, by a straight drop: those that Tetris as the paper has it can offer."""
+        return tuple(p for p in self.placements if p.straight and not p.missed)
 
     @property
     def seconds(self) -> Floats:
@@ -117,15 +118,19 @@ def write_games(path: str | os.PathLike[str], games: Iterable[Iterable[Step]], s
     lines = []
     for game, steps in enumerate(games, 1):
         for turn, step in enumerate(steps):
-            record = {
-                "game": game, "turn": turn, "board": ["".join(map(str, row)) for row in step.board.tolist()],
-                "piece": PIECES[step.piece], "rotation": step.rotation % len(rotations(PIECES[step.piece])),
-                "column": step.column, "row": step.landing.row, "straight_drop": True, "cleared": step.landing.cleared,
-            }  # fmt: skip
-            if times is not None:
-                record["seconds"] = float(next(times))
-            lines.append(json.dumps(record) + "\n")
+            more = {} if times is None else {"seconds": float(next(times))}
+            lines.append(as_line(step, game, turn, **more))
     write_whole(path, "".join(lines).encode())
+
+
+def as_line(step: Step, game: int, turn: int, **more: Any) -> str:
+    """One placement as a line of a file."""
+    record = {
+        "game": game, "turn": turn, "board": ["".join(map(str, row)) for row in step.board.tolist()],
+        "piece": PIECES[step.piece], "rotation": step.rotation % len(rotations(PIECES[step.piece])),
+        "column": step.column, "row": step.landing.row, "straight_drop": True, "cleared": step.landing.cleared, **more,
+    }  # fmt: skip
+    return json.dumps(record) + "\n"
 
 
 def _record(line: bytes) -> dict[str, Any]:
@@ -168,7 +173,10 @@ def _placement(record: dict[str, Any], size: Sequence[int] | None) -> tuple[Plac
         if not number or not 0.0 <= seconds < np.inf:
             raise ValueError(f"seconds is {seconds!r}; it must be a number that is not negative")
         seconds = float(seconds)
-    return Placement(game, turn, board, piece, rotation, column, row, straight, seconds), landing.board
+    missed = record.get("missed", False)
+    if not isinstance(missed, bool):
+        raise ValueError(f"missed is {missed!r}; it must be true or false")
+    return Placement(game, turn, board, piece, rotation, column, row, straight, seconds, missed), landing.board
 
 
 def _refuse_gap(placed: Placement, before: tuple[int, Cells] | None) -> None:

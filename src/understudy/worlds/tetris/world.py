@@ -109,6 +109,10 @@ class Tetris:
         """(M, 2) the legal placements (rotation, column), by rotation and then from left to right; M is 0 at the end."""
         return self._where(self.checked(board), piece_number(piece))[:, :2]
 
+    def at_rest(self, board: Any, piece: Any) -> Ints:
+        """(M, 3) the same, each with the row of the piece's topmost square when it has come to rest."""
+        return self._where(self.checked(board), piece_number(piece))
+
     def offer(self, board: Any, piece: Any) -> tuple[Ints, Floats]:
         """The legal placements (M, 2), and the features (M, K) of each."""
         cells, p = self.checked(board), piece_number(piece)

@@ -1,0 +1,256 @@
+"""The studio under load: 200 players at once for two minutes on one server process, twenty of them learnt from; and how soon a move is learnt.
+
+    scripts/bench                        runs every benchmark
+    python -m benchmarks.studio --json   this one, for machines
+
+Players think for 0.5 to 1.5 seconds, then place a piece as low as it goes. Who is learnt from asks after every move for the
+posterior and the understudy's board, as the page does. The time of a move is that from sending it to having read the answer; this
+program's own work is on the same machine and in the same figures. At the end every acknowledged move is looked up in the database.
+The second table is of one player alone: from having read the answer to a move to having read the posterior that knows it, with 1,000
+particles and 100 to 200 decisions behind.
+"""
+
+from __future__ import annotations
+
+# isort: off
+from benchmarks import _one_core  # noqa: F401
+# isort: on
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+GOAL_MOVE, GOAL_LEARNT, GOAL_LEARNT_95 = 150.0, 30.0, 300.0  # milliseconds
+BEHIND = 100  # decisions
+
+
+class Line:
+    """One connection that is kept, and as little between the clock and the socket as possible."""
+
+    def __init__(self, address: str) -> None:
+        self.host, self.port = urlsplit(address).hostname or "", urlsplit(address).port or 80
+        self._stream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """The status and the answer."""
+        if self._stream is None:
+            self._stream = await asyncio.open_connection(self.host, self.port)
+        reader, writer = self._stream
+        content = b"" if body is None else json.dumps(body).encode()
+        head = f"{method} {path} HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+        writer.write(head.encode() + content)
+        answer = (await reader.readuntil(b"\r\n\r\n")).lower()
+        size = int(answer.partition(b"content-length: ")[2].split(b"\r\n")[0])
+        return int(answer[9:12]), json.loads(await reader.readexactly(size))
+
+
+@dataclass
+class Seen:
+    """What all players together saw."""
+
+    moves: list[float] = field(default_factory=list)
+    learnt: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    acknowledged: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+
+
+def lowest(rng: random.Random, state: dict[str, Any]) -> dict[str, int]:
+    """The placement that comes to rest lowest, one of them."""
+    place = max(state["placements"], key=lambda p: (sum(row for row, _ in p["cells"]), rng.random()))
+    return {"turn": state["turn"], "rotation": place["rotation"], "column": place["column"]}
+
+
+async def player(address: str, number: int, learn: bool, until: float, seen: Seen) -> None:
+    """Plays until the time is up."""
+    rng, line, state = random.Random(number), Line(address), None
+    await asyncio.sleep(rng.uniform(0.0, 1.0))
+    while time.monotonic() < until:
+        if state is None or state["over"]:
+            status, state = await line.ask("POST", "/api/games", {"learn": learn})
+            if status != 201:
+                seen.errors.append(f"{status} {state}")
+                return
+        await asyncio.sleep(rng.uniform(0.5, 1.5))
+        move = lowest(rng, state)
+        began = time.perf_counter()
+        status, answer = await line.ask("POST", f"/api/games/{state['game']}/moves", move)
+        seen.moves.append(1e3 * (time.perf_counter() - began))
+        if status != 200:
+            seen.errors.append(f"{status} {answer}")
+            return
+        seen.acknowledged[state["game"], move["turn"]] = move["rotation"], move["column"]
+        state = answer["state"]
+        if learn:
+            began = time.perf_counter()
+            for what in ("learning", "understudy"):
+                known = state["turn"] if what == "learning" else state["turn"] - 1
+                status, answer = await line.ask("GET", f"/api/games/{state['game']}/{what}?turn={known}")
+                if status != 200:
+                    seen.errors.append(f"{status} {answer}")
+                if what == "learning":
+                    seen.learnt.append(1e3 * (time.perf_counter() - began))
+
+
+async def crowd(address: str, players: int, learners: int, seconds: float) -> Seen:
+    """All players at once."""
+    seen, until = Seen(), time.monotonic() + seconds
+    await asyncio.gather(*(player(address, n, n < learners, until, seen) for n in range(players)))
+    return seen
+
+
+async def alone(address: str, moves: int) -> list[float]:
+    """How long one player waits for each posterior, the first hundred decisions left out."""
+    rng, line, times = np.random.default_rng(1), Line(address), []
+    state: dict[str, Any] = (await line.ask("POST", "/api/games", {"learn": True, "seed": 3}))[1]
+    for turn in range(BEHIND + moves):
+        _, answer = await line.ask("POST", f"/api/games/{state['game']}/moves", _thoughtful(rng, state))
+        state = answer["state"]
+        assert not state["over"], f"the game ended after {turn} moves"
+        began = time.perf_counter()
+        _, learnt = await line.ask("GET", f"/api/games/{state['game']}/learning?turn={state['turn']}")
+        assert learnt["turn"] == state["turn"], learnt
+        if turn >= BEHIND:
+            times.append(1e3 * (time.perf_counter() - began))
+        await asyncio.sleep(0.1)
+    return times
+
+
+def _thoughtful(rng: np.random.Generator, state: dict[str, Any]) -> dict[str, int]:
+    """A noisy player who dislikes height, holes and bumps."""
+    from understudy.worlds import Tetris
+
+    board = np.array([[square != "." for square in row] for row in state["board"]], np.uint8)
+    rows = Tetris().offer(board, state["piece"])[1]
+    place = state["placements"][int(np.argmax(rows @ [-0.6, -3.0, -0.2] + rng.standard_normal(len(rows))))]
+    return {"turn": state["turn"], "rotation": place["rotation"], "column": place["column"]}
+
+
+async def ready(address: str) -> None:
+    """Wait until the studio learns: its loops may have to be compiled first."""
+    line = Line(address)
+    game = (await line.ask("POST", "/api/games", {"learn": True}))[1]["game"]
+    while (await line.ask("GET", f"/api/games/{game}/learning"))[0] != 200:
+        await asyncio.sleep(0.5)
+
+
+def lost(database: str, seen: Seen) -> int:
+    """How many acknowledged moves are not in the database as they were acknowledged."""
+    from understudy.studio.storage import Storage
+
+    storage, missing, found = Storage(database), 0, {}
+    for (game, turn), placement in seen.acknowledged.items():
+        if game not in found:
+            record = storage.game(game)
+            found[game] = [] if record is None else [(m.rotation, m.column) for m in record[1]]
+        missing += not (len(found[game]) > turn and found[game][turn] == placement)
+    storage.close()
+    return missing
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What came out; times in milliseconds."""
+
+    players: int
+    learners: int
+    seconds: float
+    moves: int
+    moves_a_second: float
+    errors: int
+    lost: int
+    move_median: float
+    move_95: float
+    move_99: float
+    move_worst: float
+    learnt_median: float
+    learnt_95: float
+    server_cpu: float
+    alone_median: float
+    alone_95: float
+    alone_worst: float
+
+
+def measure(database: str, players: int, learners: int, seconds: float, moves: int) -> Figures:
+    """Start a studio, let all play, look everything up, then let one play alone."""
+    words = ["--port", "0", "--json", "--database", database, "--rate", "100000", "--games", "100000"]
+    command = [sys.executable, "-c", "from understudy.cli import main; main()", "studio", *words]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    try:
+        address = json.loads(server.stdout.readline())["address"]
+        asyncio.run(ready(address))
+        began = _cpu(server.pid)
+        seen = asyncio.run(crowd(address, players, learners, seconds))
+        busy = (_cpu(server.pid) - began) / seconds
+        missing = lost(database, seen)
+        by_oneself = asyncio.run(alone(address, moves))
+    finally:
+        server.terminate()
+        server.wait()
+        server.stdout.close()
+    for sentence in sorted(set(seen.errors))[:5]:
+        print(f"error: {sentence}", file=sys.stderr)
+    half, most, nearly = np.percentile(seen.moves, [50, 95, 99]).tolist()
+    learnt, learnt_most = np.percentile(seen.learnt or [np.nan], [50, 95]).tolist()
+    own, own_most = np.percentile(by_oneself, [50, 95]).tolist()
+    return Figures(
+        players, learners, seconds, len(seen.moves), len(seen.moves) / seconds, len(seen.errors), missing, half, most, nearly,
+        max(seen.moves), learnt, learnt_most, busy, own, own_most, max(by_oneself),
+    )  # fmt: skip
+
+
+def _cpu(pid: int) -> float:
+    """Seconds of processor time a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    """Measure and print two tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--players", type=int, default=200)
+    parser.add_argument("--learners", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--moves", type=int, default=100, help="of the player alone")
+    parser.add_argument("--database", help="a file, or postgresql://...; a new file unless said")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        database = given.database or str(Path(folder) / "studio.db")
+        f = measure(database, given.players, given.learners, given.seconds, given.moves)
+    if given.json:
+        print(json.dumps(asdict(f), indent=1))
+        return
+    print(
+        "| players | learnt from | seconds | moves | errors | lost | median ms | 95 % | 99 % | most | posterior: median ms | 95 % | server's CPU |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+    print(
+        f"| {f.players} | {f.learners} | {f.seconds:.0f} | {f.moves:,} | {f.errors} | {f.lost} | {f.move_median:.1f} | {f.move_95:.1f} | "
+        f"{f.move_99:.1f} | {f.move_worst:.0f} | {f.learnt_median:.0f} | {f.learnt_95:.0f} | {f.server_cpu:.0%} |\n"
+    )
+    print(f"| one player, {BEHIND} decisions behind: posterior, median ms | 95 % | most |")
+    print("|---|---|---|")
+    print(f"| {f.alone_median:.1f} | {f.alone_95:.1f} | {f.alone_worst:.0f} |")
+    kept = (
+        f.move_95 < GOAL_MOVE and f.alone_median < GOAL_LEARNT and f.alone_95 < GOAL_LEARNT_95 and not f.errors + f.lost
+    )
+    print(
+        f"\nGoals: a move below {GOAL_MOVE:g} ms in 95 %, a posterior below {GOAL_LEARNT:g} ms in half and {GOAL_LEARNT_95:g} ms in 95 %: {'kept' if kept else 'missed'}."
+    )
+
+
+if __name__ == "__main__":
+    main()
