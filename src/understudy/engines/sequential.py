@@ -17,7 +17,7 @@ import numpy as np
 
 from understudy._arrays import Floats, Ints
 from understudy.decisions import Decisions
-from understudy.engines.adapt import learn_proposal, no_mixture, path_round, wander
+from understudy.engines.adapt import AT_LEAST, learn_proposal, no_mixture, path_round, wander
 from understudy.engines.base import State, Stats
 from understudy.engines.blended import POWER, Blended, engine_map
 from understudy.engines.labour import Labour
@@ -151,12 +151,12 @@ def _moved(rng: np.random.Generator, cloud: Cloud, decisions: Decisions, placed:
         path_round(step),
         no_mixture(x.shape[1]),
     )
-    if engine.weaves and labour.sweep < DEAR * labour.path(round):
+    proposal = learn_proposal(rng, target, work, x, 500) if engine.few else None
+    if proposal is not None and proposal.usable:
+        round, mixture = round._replace(leaps=LEAPS), proposal.mixture
+    sure = proposal is not None and proposal.guard == AT_LEAST  # a mixture that fits needs no more than a path beside it
+    if engine.weaves and not sure and labour.sweep < DEAR * labour.path(round):
         round = round._replace(sweeps=1)
-    if engine.few:
-        proposal = learn_proposal(rng, target, work, x, 500)
-        if proposal.usable:
-            round, mixture = round._replace(leaps=LEAPS), proposal.mixture
     round = round._replace(moves=round.paths + round.sweeps + round.leaps)
     latent = engine.latent(directions, x.shape[1], round.sweeps > 0)
     values, accepted, lead = np.empty_like(cloud.values), np.empty(len(x)), np.zeros(len(decisions))
