@@ -154,7 +154,9 @@ def _moved(rng: np.random.Generator, cloud: Cloud, decisions: Decisions, placed:
     proposal = learn_proposal(rng, target, work, x, 500) if engine.few else None
     if proposal is not None and proposal.usable:
         round, mixture = round._replace(leaps=LEAPS), proposal.mixture
-    sure = proposal is not None and proposal.guard == AT_LEAST  # a mixture that fits needs no more than a path beside it
+    sure = (
+        proposal is not None and proposal.guard == AT_LEAST
+    )  # a mixture that fits needs no more than a path beside it
     if engine.weaves and not sure and labour.sweep < DEAR * labour.path(round):
         round = round._replace(sweeps=1)
     round = round._replace(moves=round.paths + round.sweeps + round.leaps)
