@@ -74,11 +74,10 @@ Opened = Callable[..., Inside]
 class Studio:
     """A studio in a process of its own."""
 
-    def __init__(self, database: str, *options: str) -> None:
+    def __init__(self, database: str, *options: str, before: str = "") -> None:
         words = ["studio", "--port", "0", "--json", "--database", database, "--token", TOKEN, *options]
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", "from understudy.cli import main; main()", *words], stdout=subprocess.PIPE, text=True
-        )
+        code = f"{before}\nfrom understudy.cli import main\nmain()"  # `before` is for studios that are wrong on purpose
+        self.process = subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:

@@ -51,17 +51,19 @@ class Player(threading.Thread):
         self.state = answer.json()["state"]
 
 
-def one_round(database: str, rng: np.random.Generator, known: Acknowledged, resume: list[Any]) -> list[Any]:
+def one_round(
+    database: str, rng: np.random.Generator, known: Acknowledged, resume: list[Any], before: str = ""
+) -> list[Any]:
     """Start a server, go on with the games of the last round, kill it under load; the states to go on from next time."""
-    server = Studio(database, "--rate", "100000", "--games", "100000")
+    server = Studio(database, "--rate", "100000", "--games", "100000", before=before)
     with httpx.Client(base_url=server.address, timeout=30) as client:
         now: list[Any] = [
             None if state is None else client.get(f"/api/games/{state['game']}").json() for state in resume
         ]
-    for before, after in zip(resume, now, strict=True):
-        if before is not None:  # the move in flight may have been saved without being acknowledged
-            assert before["turn"] <= after["turn"] <= before["turn"] + 1, (before, after)
-            assert after["turn"] != before["turn"] or after == before
+    for was, after in zip(resume, now, strict=True):
+        if was is not None:  # the move in flight may have been saved without being acknowledged
+            assert was["turn"] <= after["turn"] <= was["turn"] + 1, (was, after)
+            assert after["turn"] != was["turn"] or after == was
     players = [Player(server.address, int(rng.integers(2**32)), state) for state in now]
     for player in players:
         player.start()
@@ -111,6 +113,30 @@ def test_a_killed_server_loses_nothing(tmp_path: Path, rounds: int) -> None:
 def test_nor_does_one_on_postgresql(postgres: Postgres, rounds: int) -> None:
     moves = killed_often(postgres.database(), rounds)
     assert moves > 5 * rounds
+
+
+HASTY = """
+import threading
+from concurrent.futures import Future
+from understudy.studio import writer
+
+class Hasty(writer.Writer):
+    def submit(self, job):
+        threading.Timer(0.2, super().submit, (job,)).start()
+        told = Future()
+        told.set_result(None)
+        return told
+
+import understudy.studio.storage
+understudy.studio.storage.Writer = Hasty
+"""
+
+
+def test_a_studio_that_answers_before_it_has_saved_is_caught(tmp_path: Path) -> None:
+    known, database = Acknowledged(), str(tmp_path / "studio.db")
+    one_round(database, np.random.default_rng(1), known, [None] * PLAYERS, before=HASTY)
+    with pytest.raises(AssertionError, match="was acknowledged, and is lost"):
+        everything_is_there(database, known)
 
 
 def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:

@@ -225,6 +225,13 @@ def test_a_password_is_not_told() -> None:
     assert "hush" not in str(caught.value)
 
 
+def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path / "studio.db"))
+    storage.write(add_game(facts())).result(10)
+    assert {file.stat().st_mode & 0o077 for file in tmp_path.iterdir()} == {0}
+    storage.close()
+
+
 def test_a_missing_record_is_noticed() -> None:
     """Replaying is a check: a move that does not follow from those before it is not played over."""
     with pytest.raises(ValueError, match="move 1 cannot be made in turn 0"):

@@ -126,6 +126,16 @@ def test_nothing_is_said_of_too_few_decisions(client: Inside) -> None:
     assert empty.text.count("\n") == 1
 
 
+def test_too_many_decisions_are_left_to_the_library(
+    whole: tuple[Inside, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, study = whole
+    monkeypatch.setattr("understudy.studio.outcomes.MOST", 20)
+    answer = client.get(f"/api/studies/{study['study']}/posteriors", headers=ADMIN)
+    assert answer.status_code == 409
+    assert "download them" in answer.json()["error"]
+
+
 def test_more_participants_and_the_end(client: Inside) -> None:
     study = made(client, participants=1)
     more = client.post(f"/api/studies/{study['study']}/participants", json={"count": 2}, headers=ADMIN)

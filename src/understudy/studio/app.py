@@ -33,8 +33,8 @@ def create_app(settings: Settings) -> Gate:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         learner.start()
         yield
-        learner.close()
-        storage.close()
+        await asyncio.to_thread(learner.close)
+        await asyncio.to_thread(storage.close)
 
     app = FastAPI(
         title="understudy studio", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json",

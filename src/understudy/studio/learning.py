@@ -56,12 +56,12 @@ class Learner:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop after the present decision."""
+        """Stop after the present decision, or leave what takes longer to die with the process."""
         with self._change:
             self._closed = True
             self._change.notify()
         if self._thread.is_alive():
-            self._thread.join(timeout=30)
+            self._thread.join(timeout=5)
 
     def tell(self, facts: Facts, move: Move) -> None:
         """A move was made. Learnt soon, if anybody has asked for this game lately."""

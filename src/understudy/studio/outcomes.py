@@ -27,6 +27,7 @@ from understudy.worlds.tetris import FEATURES
 
 FEWEST = 5  # decisions of a condition below which nothing is said of it
 DRAWN = 1000  # draws a density is made of
+MOST = 100_000  # decisions that are learnt from while a researcher waits
 
 
 def decisions_of(game: Game, moves: list[Move]) -> Iterator[tuple[Move, Ints, Floats, int]]:
@@ -81,6 +82,10 @@ def gathered(storage: Storage, study: Study) -> tuple[list[Decisions | None], li
         for _, _, offered, chosen in decisions_of(Game(study.seed, study.conditions[c]["pieces"]), moves):
             rows[c].append(offered)
             taken[c].append(chosen)
+        if sum(map(len, taken)) > MOST:
+            raise Refusal(
+                409, f"there are more than {MOST:,} decisions, too many to wait for; download them and use us.fit"
+            )
     found: list[Decisions | None] = []
     for r, t in zip(rows, taken, strict=True):
         start = np.concatenate([[0], np.cumsum([len(each) for each in r])]).astype(np.int64)

@@ -106,7 +106,8 @@ async def _table(request: Request, study: str, ending: str, kind: str) -> Stream
             return path.open("rb")  # what is open stays readable when the folder has gone
 
     try:
-        table = await asyncio.to_thread(written)
+        async with request.app.state.computing:
+            table = await asyncio.to_thread(written)
     except OSError:
         raise Refusal(503, "the table could not be written; there may be no room on the disk") from None
     headers = {"Content-Disposition": f'attachment; filename="decisions{ending}"'}

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,11 +79,12 @@ class Storage:
         try:
             self.engine = create_engine(self.url, **options)
             if self._file is not None:
+                _make_private(self._file)
                 event.listen(self.engine, "connect", _sqlite)
             self._begin()
+            self._inode = self._identity()
         except (SQLAlchemyError, NoSuchModuleError, ImportError, OSError) as reason:
             raise ValueError(f"the database {self.name} cannot be opened: {_short(reason)}") from None
-        self._inode = self._identity()
         self._writer = Writer(self.engine, self._refuse_lost_file)
 
     @property
@@ -178,6 +179,12 @@ def add_move(game: str, move: Move, done: str | None) -> Job:
             connection.execute(update(tables.games).where(tables.games.c.id == game).values(done=done))
 
     return job
+
+
+def _make_private(file: Path) -> None:
+    """A new file that only its owner may read: it holds links that are as good as keys."""
+    with suppress(OSError):  # where it is there already, or cannot be, SQLite finds the words
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _sqlite(connection: Any, _: Any) -> None:

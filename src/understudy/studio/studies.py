@@ -126,14 +126,14 @@ def overview(storage: Storage, study: str) -> dict[str, Any]:
     with storage.reading() as connection:
         people = connection.execute(select(p.id, p.number).where(p.study == study).order_by(p.number)).all()
         rows = connection.execute(
-            select(g.participant, g.condition, g.done, func.count(m.turn), missed)
+            select(g.participant, g.condition, g.id, g.done, func.count(m.turn), missed)
             .select_from(
                 tables.games.join(tables.participants, g.participant == p.id).outerjoin(tables.moves, m.game == g.id)
             )
             .where(p.study == study)
             .group_by(g.id, g.participant, g.condition, g.done)
         ).all()
-    played = {(who, condition): (done, moves, misses) for who, condition, done, moves, misses in rows}
+    played = {(who, condition): rest for who, condition, *rest in rows}
     return {
         "study": known.id, "name": known.name, "conditions": known.conditions, "ended": known.ended,
         "participants": [_progress(token, number, known.conditions, played) for token, number in people],
@@ -143,9 +143,9 @@ def overview(storage: Storage, study: str) -> dict[str, Any]:
 def _progress(token: str, number: int, conditions: list[dict[str, Any]], played: dict[Any, Any]) -> dict[str, Any]:
     parts = []
     for c, condition in enumerate(conditions):
-        done, moves, misses = played.get((token, c), (None, 0, 0))
-        state = "done" if done else "playing" if (token, c) in played else "to come"
-        parts.append({"name": condition["name"], "state": state, "moves": moves, "misses": int(misses)})
+        game, done, moves, misses = played.get((token, c), (None, None, 0, 0))
+        state = "done" if done else "playing" if game else "to come"
+        parts.append({"name": condition["name"], "state": state, "moves": moves, "misses": int(misses), "game": game})
     return {
         "number": number, "link": f"/p/{token}", "done": sum(part["state"] == "done" for part in parts),
         "moves": sum(part["moves"] for part in parts), "misses": sum(part["misses"] for part in parts), "conditions": parts,
