@@ -23,6 +23,7 @@ ROWS, COLUMNS = 30, 10
 LONGEST = 10_000  # pieces of a game without an agreed number
 WORLD = Tetris(ROWS, COLUMNS)
 LETTERS = "." + PIECES
+_AS_LETTERS = bytes.maketrans(bytes(range(len(LETTERS))), LETTERS.encode())
 Squares = list[list[int]]
 
 
@@ -73,7 +74,8 @@ def occupied(letters: Cells) -> Cells:
 
 def as_texts(letters: Cells) -> list[str]:
     """The board for a page, top row first: a dot where it is free, else the letter of the piece that lies there."""
-    return ["".join(LETTERS[cell] for cell in row) for row in letters.tolist()]
+    text = letters.tobytes().translate(_AS_LETTERS).decode()
+    return [text[k : k + COLUMNS] for k in range(0, len(text), COLUMNS)]
 
 
 def fall(letters: Cells, piece: int, rotation: int, column: int) -> Fall | None:
@@ -138,7 +140,7 @@ class Game:
 
     def allows(self, rotation: int, column: int) -> bool:
         """Whether a placement is legal now."""
-        return bool(((self.placements[:, 0] == rotation) & (self.placements[:, 1] == column)).any())
+        return any(r == rotation and c == column for r, c, _ in self.placements.tolist())
 
     def make(self, move: Move) -> Fall:
         """Make the move of this turn, and see whether the game goes on."""

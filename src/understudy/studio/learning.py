@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from collections import OrderedDict, deque
+from contextlib import suppress
 
 from understudy.studio.faults import Refusal, Unavailable
 from understudy.studio.games import Move
@@ -72,8 +74,10 @@ class Learner:
                 self._queue(desk)
 
     def _queue(self, desk: Desk) -> None:
+        """To the end of those who wait; but who has no pupil yet, which takes no time, goes first."""
         if desk not in self._ready:
-            self._ready.append(desk)
+            join = self._ready.append if desk.pupil else self._ready.appendleft
+            join(desk)
             self._change.notify()
 
     def _desk(self, facts: Facts) -> Desk:
@@ -125,6 +129,7 @@ class Learner:
                 word.set_result(None)
 
     def _run(self) -> None:
+        _step_back()
         rehearse()
         self._rehearsed = True
         while True:
@@ -141,7 +146,7 @@ class Learner:
                         self._queue(desk)
 
     def _step(self, desk: Desk) -> bool:
-        """Learn one move of a game; False where that failed."""
+        """Learn one move of a game, or seat its pupil; False where that failed."""
         try:
             pupil = desk.pupil
             if pupil is None:
@@ -149,16 +154,16 @@ class Learner:
                 pupil = Pupil(desk.facts.seed, desk.facts.pieces, self._particles)
                 with self._change:
                     desk.moves = deque([*(found[1] if found else ()), *desk.moves])
+                    desk.pupil = pupil
+                self._tell_waiting(desk)
+                return True
             while desk.moves and desk.moves[0].turn < pupil.game.turn:
                 desk.moves.popleft()  # told of, and in the database too
             if desk.moves:
                 pupil.learn(desk.moves.popleft())
-            behind = bool(desk.moves)
-            if not behind or pupil.game.turn % EVERY == 0:
+            if not desk.moves or pupil.game.turn % EVERY == 0:
                 pupil.publish()
-                desk.pupil = pupil
                 self._tell_waiting(desk)
-            desk.pupil = pupil
         except Unavailable:
             desk.broken = True
         except Exception:
@@ -171,3 +176,9 @@ class Learner:
     def _tell_waiting(self, desk: Desk) -> None:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake, desk.facts.id)
+
+
+def _step_back() -> None:
+    """Who plays goes before who learns, where the system lets one thread say so."""
+    with suppress(AttributeError, OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
