@@ -103,7 +103,7 @@ def killed_often(database: str, rounds: int) -> int:
     return len(known)
 
 
-@pytest.mark.parametrize("rounds", [3, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_killed_server_loses_nothing(tmp_path: Path, rounds: int) -> None:
     moves = killed_often(str(tmp_path / "studio.db"), rounds)
     assert moves > 5 * rounds, "hardly anything was played, so hardly anything was shown"
@@ -144,7 +144,7 @@ def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, before[1]))
     try:
         server = Studio(str(tmp_path / "studio.db"), "--rate", "100000", "--games", "100000")
     finally:

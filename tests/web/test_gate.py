@@ -19,8 +19,8 @@ from understudy.studio.settings import new_token
     "path",
     ["/", "/api/health", "/static/index.html", "/plotly.js", "/nowhere", "/p/" + "a" * 22, "/replay/" + "a" * 22],
 )
-def test_every_answer_carries_the_policy(client: Inside, path: str) -> None:
-    answer = client.get(path)
+def test_every_answer_carries_the_policy(shared: Inside, path: str) -> None:
+    answer = shared.get(path)
     policy = dict(part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";"))
     assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
     assert all(
@@ -31,16 +31,16 @@ def test_every_answer_carries_the_policy(client: Inside, path: str) -> None:
     assert ("no-store" in answer.headers["cache-control"]) == path.startswith("/api")
 
 
-def test_the_pages_are_one_page(client: Inside) -> None:
-    pages = {client.get(path).text for path in ("/", "/p/" + "a" * 22, "/replay/" + "b" * 22)}
+def test_the_pages_are_one_page(shared: Inside) -> None:
+    pages = {shared.get(path).text for path in ("/", "/p/" + "a" * 22, "/replay/" + "b" * 22)}
     assert len(pages) == 1
     assert not re.search(r"<script(?![^>]*\bsrc=)[^>]*>\s*\S", pages.pop()), (
         "a script in the page would not run under the policy"
     )
-    assert client.get("/p/short").status_code == 404
+    assert shared.get("/p/short").status_code == 404
 
 
-def test_nothing_is_read_outside_the_static_folder(client: Inside) -> None:
+def test_nothing_is_read_outside_the_static_folder(shared: Inside) -> None:
     for path in (
         "/static/../app.py",
         "/static/%2e%2e/app.py",
@@ -48,7 +48,7 @@ def test_nothing_is_read_outside_the_static_folder(client: Inside) -> None:
         "/static//etc/passwd",
         "/static/",
     ):
-        with socket.create_connection(("127.0.0.1", client.port), timeout=5) as line:  # a client would tidy the path
+        with socket.create_connection(("127.0.0.1", shared.port), timeout=5) as line:  # a shared would tidy the path
             line.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
             answer = b"".join(iter(lambda: line.recv(65536), b""))
         assert answer.startswith(b"HTTP/1.1 404"), (path, answer[:200])
@@ -59,8 +59,8 @@ def test_nothing_is_read_outside_the_static_folder(client: Inside) -> None:
     [("127.0.0.1:8000", True), ("localhost", True), ("[::1]:80", True), ("evil.example", False), ("127.0.0.1.evil.example", False),
      ("", False), ("[::", False)],
 )  # fmt: skip
-def test_on_the_loopback_only_its_own_names_are_answered(client: Inside, host: str, allowed: bool) -> None:
-    answer = client.get("/api/health", headers={"Host": host})
+def test_on_the_loopback_only_its_own_names_are_answered(shared: Inside, host: str, allowed: bool) -> None:
+    answer = shared.get("/api/health", headers={"Host": host})
     assert answer.status_code == (200 if allowed else 400)
     assert allowed or "not known under this name" in answer.json()["error"]
 
@@ -71,20 +71,20 @@ def test_a_studio_for_other_machines_may_have_any_name(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize(("origin", "status"), [(None, 201), ("own", 201), ("http://evil.example", 403), ("null", 403)])
-def test_other_sites_cannot_post(client: Inside, origin: str | None, status: int) -> None:
-    own = f"http://127.0.0.1:{client.port}"
+def test_other_sites_cannot_post(shared: Inside, origin: str | None, status: int) -> None:
+    own = f"http://127.0.0.1:{shared.port}"
     headers = {} if origin is None else {"Origin": own if origin == "own" else origin}
-    assert client.post("/api/games", json={}, headers=headers).status_code == status
+    assert shared.post("/api/games", json={}, headers=headers).status_code == status
 
 
 def test_too_many_requests_are_refused_for_a_while(opened: Opened) -> None:
-    client = opened(rate=5.0)
+    client = opened(rate=1.0)
     statuses = [client.get("/api/health").status_code for _ in range(40)]
     assert set(statuses) == {200, 429}
     refused = client.get("/api/health")
     assert refused.headers["retry-after"] == "1"
     assert "too many requests" in refused.json()["error"]
-    time.sleep(0.5)
+    time.sleep(1.1)
     assert client.get("/api/health").status_code == 200
 
 
@@ -116,12 +116,12 @@ def test_games_in_memory_are_bounded_and_come_back(opened: Opened) -> None:
     assert len(client.state.games._live) == 3
 
 
-def test_a_slow_body_does_not_hold_others_up(client: Inside) -> None:
-    with socket.create_connection(("127.0.0.1", client.port), timeout=5) as line:
+def test_a_slow_body_does_not_hold_others_up(shared: Inside) -> None:
+    with socket.create_connection(("127.0.0.1", shared.port), timeout=5) as line:
         line.sendall(b"POST /api/games HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 50\r\n\r\n{")
         began = time.monotonic()
-        assert client.get("/api/health").status_code == 200
-        assert time.monotonic() - began < 2.0
+        assert shared.get("/api/health").status_code == 200
+        assert time.monotonic() - began < 10.0
 
 
 def test_a_mistake_of_ours_is_a_sentence_and_no_traceback(client: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ def test_names_cannot_be_guessed() -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{22}", name) for name in names)
 
 
-def test_the_schema_is_there_for_those_who_program(client: Inside) -> None:
-    schema = json.loads(client.get("/api/openapi.json").text)
+def test_the_schema_is_there_for_those_who_program(shared: Inside) -> None:
+    schema = json.loads(shared.get("/api/openapi.json").text)
     assert "/api/games/{game}/moves" in schema["paths"]
-    assert client.get("/docs").status_code == 404
+    assert shared.get("/docs").status_code == 404

@@ -233,8 +233,8 @@ RAW = [
 
 
 @pytest.mark.parametrize("words", RAW, ids=range(len(RAW)))
-def test_broken_requests(client: Inside, words: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", client.port), timeout=5) as line:
+def test_broken_requests(shared: Inside, words: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", shared.port), timeout=5) as line:
         line.sendall(words)
         line.shutdown(socket.SHUT_WR)
         try:
@@ -243,15 +243,15 @@ def test_broken_requests(client: Inside, words: bytes) -> None:
             answer = b""
     assert not answer or answer.split(b" ")[1][:1] in (b"2", b"4"), answer
     assert b"create_app" not in answer
-    assert client.get("/api/health").status_code == 200
+    assert shared.get("/api/health").status_code == 200
 
 
-def test_a_request_that_is_too_large(client: Inside) -> None:
-    state = client.post("/api/games", json={}).json()
+def test_a_request_that_is_too_large(shared: Inside) -> None:
+    state = shared.post("/api/games", json={}).json()
     for headers in ({}, {"transfer-encoding": "chunked"}):
         content: Any = b" " * 70_000 if not headers else (b" " * 7_000 for _ in range(10))
-        answer = client.post(f"/api/games/{state['game']}/moves", content=content)
+        answer = shared.post(f"/api/games/{state['game']}/moves", content=content)
         assert answer.status_code == 413
         assert "larger than 64 kB" in answer.json()["error"]
     move = pick(np.random.default_rng(0), state)
-    assert client.post(f"/api/games/{state['game']}/moves", json=move).status_code == 200
+    assert shared.post(f"/api/games/{state['game']}/moves", json=move).status_code == 200

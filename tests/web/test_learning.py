@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -36,11 +37,14 @@ def played(client: Inside, moves: int, seed: int = 5, **wanted: Any) -> tuple[di
 
 
 def learning(client: Inside, state: dict[str, Any]) -> dict[str, Any]:
-    answer = client.get(f"/api/games/{state['game']}/learning?turn={state['turn']}")
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    assert found["turn"] == state["turn"]
-    return found
+    """What has been learnt from all moves; asked for again as a page would, on a machine that is busy."""
+    for _ in range(20):
+        answer = client.get(f"/api/games/{state['game']}/learning?turn={state['turn']}")
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        if found["turn"] == state["turn"]:
+            return found
+    raise AssertionError(f"only {found['turn']} of {state['turn']} moves were learnt")
 
 
 def test_what_is_learnt_is_what_the_stream_learns(opened: Opened) -> None:
@@ -88,20 +92,20 @@ def test_pupils_beyond_the_bound_are_forgotten_and_come_back(opened: Opened) -> 
 
 def test_moves_do_not_wait_for_learning(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     client = opened(particles=100)
-    slowly = Pupil.learn
+    learn, go_on = Pupil.learn, threading.Event()
 
-    def learn(pupil: Pupil, move: Move) -> None:
-        time.sleep(0.6)
-        slowly(pupil, move)
+    def when_told(pupil: Pupil, move: Move) -> None:
+        assert go_on.wait(30)
+        learn(pupil, move)
 
-    monkeypatch.setattr(Pupil, "learn", learn)
+    monkeypatch.setattr(Pupil, "learn", when_told)
     state = client.post("/api/games", json={"learn": True}).json()
     client.get(f"/api/games/{state['game']}/learning")
-    began = time.monotonic()
-    for _ in range(4):
+    for _ in range(4):  # the learner stands still all the while
         move = pick(np.random.default_rng(0), state)
         state = client.post(f"/api/games/{state['game']}/moves", json=move).json()["state"]
-    assert time.monotonic() - began < 2.0, "four moves took as long as learning them, or nearly"
+    assert state["turn"] == 4
+    go_on.set()
     assert learning(client, state)["decisions"] == 4
 
 
@@ -120,6 +124,7 @@ def test_the_understudy_plays_beside_on_the_same_pieces(opened: Opened) -> None:
     start = client.post("/api/games", json={"learn": True, "seed": 8}).json()
     assert client.get(f"/api/games/{start['game']}/understudy").json()["turn"] is None
     state, _ = played(client, 8, seed=8)
+    learning(client, state)
     boards = [client.get(f"/api/games/{state['game']}/understudy?turn={turn}").json() for turn in range(8)]
     made = client.get(f"/api/games/{state['game']}/moves").json()
     assert [b["last"]["piece"] for b in boards] == [m["piece"] for m in made]
@@ -137,6 +142,7 @@ def test_the_understudy_plays_beside_on_the_same_pieces(opened: Opened) -> None:
 def test_the_understudy_takes_the_stage(opened: Opened) -> None:
     client = opened(particles=PARTICLES)
     state, _ = played(client, 10)
+    learning(client, state)
     story = client.post(f"/api/games/{state['game']}/stage", json={"moves": 15, "seed": 3}).json()
     assert story == client.post(f"/api/games/{state['game']}/stage", json={"moves": 15, "seed": 3}).json()
     assert story != client.post(f"/api/games/{state['game']}/stage", json={"moves": 15, "seed": 4}).json()
@@ -154,6 +160,7 @@ def test_who_moved(opened: Opened) -> None:
     assert nothing.status_code == 409
     assert "no question" in nothing.json()["error"]
     state, _ = played(client, 12)
+    learning(client, state)
     made, right, movers = client.get(f"/api/games/{state['game']}/moves").json(), 0, []
     for asked in range(100):
         answer = client.post(f"/api/games/{state['game']}/quiz")

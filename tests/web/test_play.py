@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -96,8 +97,8 @@ def test_a_whole_game_is_played_and_replays(client: Inside) -> None:
     assert "the game is over" in refusal(move(client, state, rotation=0, column=0), 409)
 
 
-def test_placements_show_where_the_piece_comes_to_rest(client: Inside) -> None:
-    state = begin(client, seed=3)
+def test_placements_show_where_the_piece_comes_to_rest(shared: Inside) -> None:
+    state = begin(shared, seed=3)
     where = Tetris().placements(np.zeros((30, 10), np.uint8), state["piece"])
     assert [[p["rotation"], p["column"]] for p in state["placements"]] == where.tolist()
     for place in state["placements"]:
@@ -106,39 +107,59 @@ def test_placements_show_where_the_piece_comes_to_rest(client: Inside) -> None:
         assert answer.cells == place["cells"]
 
 
-def test_a_game_ends_when_the_board_is_full(client: Inside) -> None:
-    state = begin(client, seed=1)
+def test_a_game_ends_when_the_board_is_full(shared: Inside) -> None:
+    state = begin(shared, seed=1)
     while not state["over"]:
         place = min(state["placements"], key=lambda p: min(r for r, _ in p["cells"]))  # as high as can be
-        state = move(client, state, rotation=place["rotation"], column=place["column"]).json()["state"]
+        state = move(shared, state, rotation=place["rotation"], column=place["column"]).json()["state"]
     assert state["why"] == "full"
     assert state["turn"] < 100
 
 
-def test_forged_moves_are_refused_and_change_nothing(client: Inside) -> None:
-    state = begin(client, seed=PIECES.index("O"), pieces=5)
+def test_forged_moves_are_refused_and_change_nothing(shared: Inside) -> None:
+    state = begin(shared, seed=PIECES.index("O"), pieces=5)
     legal = {(p["rotation"], p["column"]) for p in state["placements"]}
     forged = next((r, c) for r in range(4) for c in range(10) if (r, c) not in legal)
-    assert "not a legal placement" in refusal(move(client, state, rotation=forged[0], column=forged[1]), 422)
+    assert "not a legal placement" in refusal(move(shared, state, rotation=forged[0], column=forged[1]), 422)
     for wrong in (
         {"rotation": 4, "column": 0}, {"rotation": -1, "column": 0}, {"rotation": 0, "column": 10}, {"rotation": 0.0, "column": 1},
         {"rotation": "0", "column": 0}, {"rotation": True, "column": 0}, {"rotation": 0}, {"column": 0}, {}, {"missed": False},
         {"rotation": 0, "column": 0, "missed": True}, {"rotation": 0, "column": 0, "piece": "I"}, {"missed": "yes"},
     ):  # fmt: skip
-        refusal(move(client, state, **wrong), 422)
-    assert client.get(f"/api/games/{state['game']}").json() == state
-    assert client.get(f"/api/games/{state['game']}/moves").json() == []
+        refusal(move(shared, state, **wrong), 422)
+    assert shared.get(f"/api/games/{state['game']}").json() == state
+    assert shared.get(f"/api/games/{state['game']}/moves").json() == []
 
 
-def test_two_tabs_on_one_game(client: Inside) -> None:
-    one = begin(client, seed=2)
-    other = client.get(f"/api/games/{one['game']}").json()
-    after = move(client, one, **first(one)).json()["state"]
-    late = move(client, other, rotation=other["placements"][-1]["rotation"], column=other["placements"][-1]["column"])
+def test_two_tabs_on_one_game(shared: Inside) -> None:
+    one = begin(shared, seed=2)
+    other = shared.get(f"/api/games/{one['game']}").json()
+    after = move(shared, one, **first(one)).json()["state"]
+    late = move(shared, other, rotation=other["placements"][-1]["rotation"], column=other["placements"][-1]["column"])
     assert "not the present one" in refusal(late, 409)
     assert late.json()["state"] == after
-    ahead = client.post(f"/api/games/{one['game']}/moves", json={"turn": 5, "rotation": 0, "column": 0})
+    ahead = shared.post(f"/api/games/{one['game']}/moves", json={"turn": 5, "rotation": 0, "column": 0})
     assert "not the present one" in refusal(ahead, 409)
+
+
+def at_once(shared: Inside, state: dict[str, Any], places: list[dict[str, Any]]) -> list[Any]:
+    """All these placements for the same turn, from as many tabs at the same time."""
+    with ThreadPoolExecutor(len(places)) as tabs:
+        wanted = [{name: place[name] for name in ("rotation", "column")} for place in places]
+        return list(tabs.map(lambda place: move(shared, state, **place), wanted))
+
+
+def test_many_tabs_at_the_same_moment(shared: Inside) -> None:
+    state = begin(shared, seed=2)
+    answers = at_once(shared, state, state["placements"][:8])
+    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 7
+    (made,) = (answer.json()["move"] for answer in answers if answer.status_code == 200)
+    assert shared.get(f"/api/games/{state['game']}/moves").json() == [made]
+    state = shared.get(f"/api/games/{state['game']}").json()
+    answers = at_once(shared, state, state["placements"][:1] * 8)  # the same one, again and again
+    assert [answer.status_code for answer in answers] == [200] * 8
+    assert len({answer.text for answer in answers}) == 1
+    assert len(shared.get(f"/api/games/{state['game']}/moves").json()) == 2
 
 
 @pytest.mark.parametrize("forgotten", [False, True])
@@ -187,10 +208,10 @@ def test_a_deadline_that_is_kept_and_one_that_is_missed(client: Inside, clock: C
     assert move(client, state, **first(state)).json()["move"] == late["move"]  # the same request, sent again
 
 
-def test_a_game_without_a_deadline_cannot_be_missed(client: Inside) -> None:
-    state = begin(client)
+def test_a_game_without_a_deadline_cannot_be_missed(shared: Inside) -> None:
+    state = begin(shared)
     assert state["tau"] is state["remaining"] is None
-    assert "no deadline" in refusal(move(client, state, missed=True), 409)
+    assert "no deadline" in refusal(move(shared, state, missed=True), 409)
 
 
 def test_missing_until_there_is_no_room_ends_the_game(client: Inside, clock: Clock) -> None:
@@ -204,10 +225,10 @@ def test_missing_until_there_is_no_room_ends_the_game(client: Inside, clock: Clo
     assert client.get(f"/api/games/{state['game']}").json() == state
 
 
-def test_pieces_to_come_are_not_told(client: Inside) -> None:
-    state = begin(client, seed=11, pieces=30)
+def test_pieces_to_come_are_not_told(shared: Inside) -> None:
+    state = begin(shared, seed=11, pieces=30)
     assert "seed" not in state
-    texts = client.get(f"/api/games/{state['game']}").text + client.get(f"/api/games/{state['game']}/moves").text
+    texts = shared.get(f"/api/games/{state['game']}").text + shared.get(f"/api/games/{state['game']}/moves").text
     assert "seed" not in texts
 
 
@@ -215,17 +236,17 @@ def test_pieces_to_come_are_not_told(client: Inside) -> None:
     "wanted", [{"tau": 0.1}, {"tau": 61}, {"tau": "3"}, {"pieces": 0}, {"pieces": 2001}, {"pieces": 1.5}, {"seed": -1}, {"seed": 2**53},
                {"learn": 1}, {"rows": 20}, []],
 )  # fmt: skip
-def test_a_game_that_cannot_be_begun(client: Inside, wanted: Any) -> None:
-    refusal(client.post("/api/games", json=wanted), 422)
+def test_a_game_that_cannot_be_begun(shared: Inside, wanted: Any) -> None:
+    refusal(shared.post("/api/games", json=wanted), 422)
 
 
-def test_what_is_not_there(client: Inside) -> None:
-    assert "no such game" in refusal(client.get("/api/games/" + "a" * 22), 404)
-    assert "nothing at this address" in refusal(client.get("/api/games/short"), 404)
-    assert "nothing at this address" in refusal(client.get("/api/nowhere"), 404)
-    assert "does not answer" in refusal(client.http.delete("/api/games/" + "a" * 22), 405)
+def test_what_is_not_there(shared: Inside) -> None:
+    assert "no such game" in refusal(shared.get("/api/games/" + "a" * 22), 404)
+    assert "nothing at this address" in refusal(shared.get("/api/games/short"), 404)
+    assert "nothing at this address" in refusal(shared.get("/api/nowhere"), 404)
+    assert "does not answer" in refusal(shared.http.delete("/api/games/" + "a" * 22), 405)
     for body in (b"", b"{", b"[" * 50_000, b"\xff\xfe", b'{"tau": NaN}', b'{"tau": 1e999}', b"null", b'"x"'):
-        assert client.post("/api/games", content=body, headers={"content-type": "application/json"}).status_code in (
+        assert shared.post("/api/games", content=body, headers={"content-type": "application/json"}).status_code in (
             400,
             422,
         )

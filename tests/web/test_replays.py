@@ -34,19 +34,19 @@ def frames(content: bytes) -> list[Any]:
     return found
 
 
-def test_a_game_is_a_moving_picture(client: Inside) -> None:
-    state = played(client, 12)
-    answer = client.get(f"/api/games/{state['game']}/replay.gif")
+def test_a_game_is_a_moving_picture(shared: Inside) -> None:
+    state = played(shared, 12)
+    answer = shared.get(f"/api/games/{state['game']}/replay.gif")
     assert answer.headers["content-type"] == "image/gif"
     shown = frames(answer.content)
     assert len(shown) == 12
     assert shown[0].shape == (30 * SQUARE + 1, 10 * SQUARE + 1, 3)
-    made = client.get(f"/api/games/{state['game']}/moves").json()
+    made = shared.get(f"/api/games/{state['game']}/moves").json()
     for frame, move in zip(shown, made, strict=True):
         middles = {tuple(frame[r * SQUARE + SQUARE // 2, c * SQUARE + SQUARE // 2]) for r, c in move["cells"]}
         assert len(middles) == 1, "the piece just placed has one colour"
         assert middles != {(255, 255, 255)}
-    part = frames(client.get(f"/api/games/{state['game']}/replay.gif?first=3&last=5").content)
+    part = frames(shared.get(f"/api/games/{state['game']}/replay.gif?first=3&last=5").content)
     assert len(part) == 3
     np.testing.assert_array_equal(part[0], shown[3])
 
@@ -54,18 +54,18 @@ def test_a_game_is_a_moving_picture(client: Inside) -> None:
 @pytest.mark.parametrize(
     ("query", "status"), [("first=9", 409), ("first=2&last=1", 409), ("first=-1", 422), ("speed=99", 422)]
 )
-def test_a_picture_of_nothing(client: Inside, query: str, status: int) -> None:
-    state = played(client, 3)
-    answer = client.get(f"/api/games/{state['game']}/replay.gif?{query}")
+def test_a_picture_of_nothing(shared: Inside, query: str, status: int) -> None:
+    state = played(shared, 3)
+    answer = shared.get(f"/api/games/{state['game']}/replay.gif?{query}")
     assert answer.status_code == status
     assert answer.json()["error"]
 
 
-def test_a_picture_has_an_upper_bound(client: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_has_an_upper_bound(shared: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("understudy.studio.replays.LONGEST", 5)
-    state = played(client, 8)
-    assert len(frames(client.get(f"/api/games/{state['game']}/replay.gif").content)) == 5
-    refused = client.get(f"/api/games/{state['game']}/replay.gif?first=0")
+    state = played(shared, 8)
+    assert len(frames(shared.get(f"/api/games/{state['game']}/replay.gif").content)) == 5
+    refused = shared.get(f"/api/games/{state['game']}/replay.gif?first=0")
     assert refused.status_code == 422
     assert "at most 5 placements" in refused.json()["error"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, create_engine, event, insert, make_url, select, update
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from understudy.studio import tables
 from understudy.studio.faults import Unavailable
@@ -78,12 +78,16 @@ class Storage:
             }
         try:
             self.engine = create_engine(self.url, **options)
+        except (SQLAlchemyError, ImportError) as reason:
+            raise ValueError(f"the database {self.name} cannot be opened: {_short(reason)}") from None
+        try:
             if self._file is not None:
                 _make_private(self._file)
                 event.listen(self.engine, "connect", _sqlite)
             self._begin()
             self._inode = self._identity()
-        except (SQLAlchemyError, NoSuchModuleError, ImportError, OSError) as reason:
+        except (SQLAlchemyError, OSError) as reason:
+            self.engine.dispose()
             raise ValueError(f"the database {self.name} cannot be opened: {_short(reason)}") from None
         self._writer = Writer(self.engine, self._refuse_lost_file)
 
