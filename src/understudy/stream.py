@@ -12,7 +12,7 @@ import numpy as np
 from understudy._arrays import Floats
 from understudy._netcdf import Variables, read_file, write_file
 from understudy.decisions import Block, Decisions
-from understudy.engines.sequential import Cloud, chances, draw_sizes, learn_one, refuse_unfit, systematic
+from understudy.engines.sequential import Cloud, chances, dense, draw_sizes, learn_one, refuse_unfit, systematic
 from understudy.posterior import FORMAT, Posterior, attributes, groups, read_origin, reader
 from understudy.priors import Gaussian, Prior, place
 
@@ -86,9 +86,8 @@ class Stream:
             if chosen is not None:
                 raise ValueError("Decisions know their own choices; leave out chosen")
             self._refuse_others(rows)
-            dense = rows.rows.toarray() if hasattr(rows.rows, "toarray") else rows.rows
             for first, last, row in zip(rows.start[:-1], rows.start[1:], rows.taken, strict=True):
-                self._learn(np.ascontiguousarray(dense[first:last]), int(row - first))
+                self._learn(dense(rows.rows[first:last]), int(row - first))
             return self
         offered = self._checked(rows)
         if not isinstance(chosen, int | np.integer) or not 0 <= chosen < len(offered):
@@ -112,8 +111,7 @@ class Stream:
 
     def _checked(self, rows: Any) -> Floats:
         """Rows (M, K) of finite numbers."""
-        d = Decisions(rows, [0, len(rows)], names=self.names, ids=[len(self)])
-        return np.ascontiguousarray(d.rows.toarray() if hasattr(d.rows, "toarray") else d.rows)
+        return dense(Decisions(rows, [0, len(rows)], names=self.names, ids=[len(self)]).rows)
 
     def _refuse_others(self, decisions: Decisions) -> None:
         if decisions.names != self.names or decisions.blocks != self._none.blocks:

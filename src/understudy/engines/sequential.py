@@ -17,7 +17,7 @@ import numpy as np
 
 from understudy._arrays import Floats, Ints
 from understudy.decisions import Decisions
-from understudy.engines.adapt import AT_LEAST, learn_proposal, no_mixture, path_round, wander
+from understudy.engines.adapt import AT_LEAST, efficiency, learn_proposal, no_mixture, path_round, wander
 from understudy.engines.base import State, Stats
 from understudy.engines.blended import POWER, Blended, engine_map
 from understudy.engines.labour import Labour
@@ -75,8 +75,7 @@ class Cloud:
 
 def effective_size(log_weights: Floats) -> float:
     """(sum w)^2 / sum w^2."""
-    w = np.exp(log_weights - log_weights.max())
-    return float(w.sum() ** 2 / (w @ w))
+    return efficiency(log_weights) * len(log_weights)
 
 
 def systematic(rng: np.random.Generator, weights: Floats) -> Ints:
@@ -146,17 +145,13 @@ def _moved(rng: np.random.Generator, cloud: Cloud, decisions: Decisions, placed:
     x = np.ascontiguousarray(chart.coordinates(loose))
     begun = x.copy()
     step, _ = wander(rng, target, work, 0.5, x[rng.integers(len(x))], TUNING)
-    labour, round, mixture = (
-        Labour.of(target, work, x[0], decisions.rows.shape[0]),
-        path_round(step),
-        no_mixture(x.shape[1]),
-    )
+    labour = Labour.of(target, work, x[0], decisions.rows.shape[0])
+    round, mixture = path_round(step), no_mixture(x.shape[1])
     proposal = learn_proposal(rng, target, work, x, 500) if engine.few else None
     if proposal is not None and proposal.usable:
         round, mixture = round._replace(leaps=LEAPS), proposal.mixture
-    sure = (
-        proposal is not None and proposal.guard == AT_LEAST
-    )  # a mixture that fits needs no more than a path beside it
+    # A mixture that fits needs no more than a path beside it.
+    sure = proposal is not None and proposal.guard == AT_LEAST
     if engine.weaves and not sure and labour.sweep < DEAR * labour.path(round):
         round = round._replace(sweeps=1)
     round = round._replace(moves=round.paths + round.sweeps + round.leaps)
@@ -197,7 +192,8 @@ def _standard(x: Floats) -> Floats:
     return np.asarray((x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-300))
 
 
-def _dense(rows: Any) -> Floats:
+def dense(rows: Any) -> Floats:
+    """Rows as an array, side by side in memory."""
     return np.ascontiguousarray(rows.toarray() if hasattr(rows, "toarray") else rows)
 
 
@@ -234,7 +230,7 @@ class Sequential:
 
     def _learn(self, rng: np.random.Generator, cloud: Cloud, t: int) -> Cloud:
         d = self.decisions
-        rows, chosen = _dense(d.rows[d.start[t] : d.start[t + 1]]), int(d.taken[t] - d.start[t])
+        rows, chosen = dense(d.rows[d.start[t] : d.start[t + 1]]), int(d.taken[t] - d.start[t])
         return learn_one(rng, cloud, rows, chosen, lambda: d.first(t + 1), self.placed)
 
     def advance(self, rng: np.random.Generator, state: State, draws: int, thin: int) -> tuple[State, Floats, Stats]:
