@@ -115,7 +115,7 @@ def from_parquet(path: str | os.PathLike[str], **options: Any) -> Decisions:
     """Decisions from a Parquet file; the options are those of `from_frame`."""
     import pyarrow.parquet as pq
 
-    with _reading(path, "Parquet"), pq.ParquetFile(path) as file:
+    with reading(path, "Parquet"), pq.ParquetFile(path) as file:
         table = file.read()
     return from_frame(table, **options)
 
@@ -130,7 +130,7 @@ def from_csv(path: str | os.PathLike[str], **options: Any) -> Decisions:
 
     labels = {options.get(role, role) for role in ("decision", "action", "group")}
     labels -= {None, *(options.get("features") or ())}
-    with _reading(path, "CSV"):
+    with reading(path, "CSV"):
         table = pa.csv.read_csv(
             path,
             parse_options=pa.csv.ParseOptions(newlines_in_values=True),
@@ -210,11 +210,11 @@ def read_columns(table: Any, names: Sequence[str]) -> dict[str, list[Any]]:
     if isinstance(table, str | os.PathLike):
         path = table
         if _format(path) == "parquet":
-            with _reading(path, "Parquet"), pq.ParquetFile(path) as file:
+            with reading(path, "Parquet"), pq.ParquetFile(path) as file:
                 table = file.read()
         else:
             text = pa.csv.ConvertOptions(column_types={name: pa.string() for name in names}, strings_can_be_null=True)
-            with _reading(path, "CSV"):
+            with reading(path, "CSV"):
                 table = pa.csv.read_csv(path, convert_options=text)
     frame, columns = _opened(table)
     for name in names:
@@ -231,7 +231,7 @@ def _format(path: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def _reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
+def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
     import pyarrow as pa
 
     if os.path.isdir(path):

@@ -224,6 +224,12 @@ def slopes_at(d: Decisions, placed: Placed, v: Floats, weight: Floats) -> tuple[
     return gradient - placed.whole @ off, information + placed.whole
 
 
+def weighted_slopes(d: Decisions, v: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """The gradient (K,) of the log-likelihood with each decision counted as often as weight (T,) says, and minus its Hessian."""
+    _, gradient, information = _derivatives(d, d.taken, v, weight)
+    return gradient, information
+
+
 def _derivatives(d: Decisions, taken: Ints, v: Floats, weight: Floats) -> tuple[float, Floats, Floats]:
     """The total log-likelihood, unweighted, and the gradient and minus the Hessian of the weighted one."""
     ((_, mu),) = _utilities(d, v[None])

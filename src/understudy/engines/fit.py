@@ -21,6 +21,9 @@ from understudy.engines.augmented import MOVES, Augmented, options_from, widest
 from understudy.engines.base import Engine
 from understudy.engines.blended import Blended
 from understudy.engines.conditioned import Conditioned
+from understudy.engines.laplace import Refused
+from understudy.engines.large import LARGE, fit_large
+from understudy.engines.passes import Labourers
 from understudy.engines.run import Run
 from understudy.engines.sequential import Sequential
 from understudy.engines.wishart import Wishart
@@ -29,8 +32,9 @@ from understudy.noise import FullNoise, PlacedNoise, place_noise
 from understudy.posterior import Posterior
 from understudy.priors import Gaussian, Placed, Prior, place
 from understudy.separation import find_opening
+from understudy.shards import Folder, Held, Shards
 
-ENGINES = ("auto", "blended", *MOVES, "ibis")
+ENGINES = ("auto", "blended", *MOVES, "ibis", "laplace")
 CORRELATED = ("auto", "conditioned", "da")  # engines for a full noise covariance
 CHECKPOINT_SECONDS = 30.0
 
@@ -40,7 +44,7 @@ class NotConvergedWarning(UserWarning):
 
 
 def fit(
-    decisions: Decisions,
+    decisions: Decisions | Folder,
     prior: Prior | None = None,
     engine: str = "auto",
     draws: int = 1000,
@@ -56,15 +60,17 @@ def fit(
     progress: bool | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    cluster: Any = None,
 ) -> Posterior:
     """Learn the posterior of the value from decisions.
 
     Args:
-        decisions: what was offered and chosen.
+        decisions: what was offered and chosen; or a folder of Parquet files, ``us.from_folder(path)``, read piece by piece.
         prior: ``Gaussian(2500.0)`` unless said.
         engine: "auto" (which is "blended"), or one of the paper's samplers
             "da", "px-scale", "px-translate", "px-both"; or "ibis", a cloud of as many particles as draws in each chain, which takes the
-            decisions one by one, needs no warm-up, and tells the evidence. With `noise`: "auto" (which is "conditioned") or "da".
+            decisions one by one, needs no warm-up, and tells the evidence; or "laplace", a few passes and a certificate, which "auto" tries
+            first from 50,000 decisions on. With `noise`: "auto" (which is "conditioned") or "da".
         draws, warmup, chains, thin: kept draws a chain, iterations before them, chains, iterations a kept draw.
         seed: the same seed gives the same draws with any number of threads; None picks one and records it.
         init: where chains start, (K,) or (chains, K); unless said, around the posterior mode.
@@ -73,26 +79,48 @@ def fit(
         threads: how many chains run at once; all cores unless said.
         progress: show a bar; unless said, only on a terminal.
         checkpoint: a file the run is written to now and then, on Ctrl-C and at the end; resume=True continues it.
+        cluster: a ``dask.distributed.Client`` whose workers do the passes of "laplace"; the draws are the same to the last bit.
 
     Ctrl-C returns the draws made so far. A result that has not converged comes with a NotConvergedWarning.
     """
     prior = Gaussian(2500.0) if prior is None else prior
-    if not isinstance(decisions, Decisions):
+    if not isinstance(decisions, Decisions | Folder):
         raise ValueError(f"fit needs Decisions, not {type(decisions).__name__}; us.from_frame makes them from a table")
-    _ = decisions.taken  # refuses decisions without choices
     refuse_bad_counts(draws=draws, warmup=warmup, chains=chains, thin=thin, threads=threads, seed=seed)
+    file = None if checkpoint is None else Path(checkpoint)
+    if file is not None:
+        refuse_unwritable(file)
+    if resume and file is None:
+        raise ValueError("resume=True needs the checkpoint file to resume from")
+    used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+    large = isinstance(decisions, Folder) or cluster is not None or engine == "laplace"
+    if large or (engine == "auto" and noise is None and not options and init is None and len(decisions) >= LARGE):
+        if large:
+            _refuse_beside("laplace", options=options or None, noise=noise, init=init, thin=None if thin == 1 else thin)
+            if engine not in ("auto", "laplace"):
+                raise ValueError(f'a folder or a cluster needs the engine "laplace", not "{engine}"')
+        shards = decisions if isinstance(decisions, Folder) else Held(decisions)
+        try:
+            return fit_large(
+                shards, prior, place(prior, shards), draws=draws, chains=chains, seed=used_seed, labourers=_labourers(shards, cluster),
+                threads=threads, progress=progress, checkpoint=file, resume=resume,
+            )  # fmt: skip
+        except Refused as reason:
+            if large:
+                raise ValueError(f'the engine "laplace" cannot certify an answer: {reason}') from None
+    assert isinstance(decisions, Decisions)
+    _ = decisions.taken  # refuses decisions without choices
     placed = place(prior, decisions)
     announce_compiling(progress)
     if placed.flat and engine != "ibis":  # which refuses every flat prior
         refuse_improper(decisions, placed)
     placed_noise = None if noise is None else place_noise(noise, decisions)
     if engine == "ibis":
-        _refuse_beside_ibis(options=options or None, noise=noise, init=init, thin=None if thin == 1 else thin)
+        _refuse_beside("ibis", options=options or None, noise=noise, init=init, thin=None if thin == 1 else thin)
         machine: Engine = Sequential(decisions, placed, draws)
         warmup = len(decisions)  # its iterations are the decisions
     else:
         machine = make_engine(engine, decisions, placed, options or {}, placed_noise)
-    used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     settings = {
         "seed": used_seed, "draws": draws, "warmup": warmup, "chains": chains, "thin": thin, "options": dict(options or {}),
     }  # fmt: skip
@@ -101,13 +129,9 @@ def fit(
         init=_starting_points(init, chains, len(decisions.names)),
     )  # fmt: skip
 
-    file = None if checkpoint is None else Path(checkpoint)
-    if file is not None:
-        refuse_unwritable(file)
     mark = "" if file is None else fingerprint(decisions, placed, machine.name, settings, placed_noise)
     if resume:
-        if file is None:
-            raise ValueError("resume=True needs the checkpoint file to resume from")
+        assert file is not None
         run.restore(file, mark)
     complete = drive(run, machine.name, threads, progress, file, mark)
     if not complete and not all(chain.done for chain in run.chains):
@@ -154,11 +178,20 @@ def make_engine(
     return Blended.build(decisions, placed)
 
 
-def _refuse_beside_ibis(**given: Any) -> None:
-    """What a cloud of particles has no use for."""
+def _labourers(shards: Shards, cluster: Any) -> Labourers | None:
+    """The workers of a cluster, if there is one."""
+    if cluster is None:
+        return None
+    from understudy.engines.workers import Workers
+
+    return Workers(shards, cluster)
+
+
+def _refuse_beside(engine: str, **given: Any) -> None:
+    """What an engine without chains has no use for."""
     for name, value in given.items():
         if value is not None:
-            raise ValueError(f'the engine "ibis" has no use for {name}; leave it out')
+            raise ValueError(f'the engine "{engine}" has no use for {name}; leave it out')
 
 
 def refuse_improper(decisions: Decisions, placed: Placed) -> None:

@@ -78,9 +78,10 @@ def effective_size(log_weights: Floats) -> float:
     return efficiency(log_weights) * len(log_weights)
 
 
-def systematic(rng: np.random.Generator, weights: Floats) -> Ints:
-    """(N,) the parents of N particles: one at each step of 1/N along the running sum of the weights (N,)."""
-    places = (rng.random() + np.arange(len(weights))) / len(weights)
+def systematic(rng: np.random.Generator, weights: Floats, count: int | None = None) -> Ints:
+    """(count,) the parents of so many particles, N unless said: one at each even step along the running sum of the weights (N,)."""
+    count = len(weights) if count is None else count
+    places = (rng.random() + np.arange(count)) / count
     return np.asarray(np.minimum(np.searchsorted(np.cumsum(weights), places), len(weights) - 1), dtype=np.int64)
 
 

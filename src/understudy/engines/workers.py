@@ -1,0 +1,58 @@
+"""The same passes on a Dask cluster: pieces stay where they are, and only numbers travel."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from understudy._arrays import Floats
+from understudy.decisions import Decisions
+from understudy.engines.passes import Piece, prepare
+from understudy.shards import Held, Shards
+
+AHEAD = 4  # tasks that wait at the cluster for each of its threads
+
+
+class Workers:
+    """The work done by the workers of a ``dask.distributed.Client``.
+
+    Each piece is one task that reads and prepares it, held by the cluster between passes; a worker that is lost takes its pieces with it, and
+    the scheduler has them prepared again by another. Sums are made here, in the order of the pieces.
+    """
+
+    def __init__(self, shards: Shards, client: Any) -> None:
+        self.client = client
+        if isinstance(shards, Held):  # the scheduler keeps what was sent, so that it can be sent again
+            self._pieces = [client.submit(prepare, shards.load(i), pure=False) for i in range(len(shards))]
+        else:
+            self._pieces = [client.submit(_prepared, shards, i, pure=False) for i in range(len(shards))]
+
+    def each(self, function: Callable[..., Floats], *given: Any, first: int = 0) -> Iterator[Floats]:
+        """function(piece, *given) for every piece from `first` on, in order."""
+        most = AHEAD * max(1, sum(self.client.nthreads().values()))
+        sent = [self.client.scatter(thing, broadcast=True) for thing in given]
+        waiting: deque[Any] = deque()
+        for piece in self._pieces[first:]:
+            waiting.append(self.client.submit(function, piece, *sent, pure=False))
+            if len(waiting) >= most:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _prepared(shards: Shards, i: int) -> Piece:
+    return prepare(shards.load(i))
+
+
+def refuse_no_client(client: Any) -> None:
+    """Whatever is given as a cluster must be able to take work."""
+    if not (hasattr(client, "submit") and hasattr(client, "nthreads")):
+        raise ValueError(f"cluster must be a dask.distributed.Client, not {type(client).__name__}")
+    if not client.nthreads():
+        raise ValueError("the cluster has no workers yet; start some, or wait with client.wait_for_workers(1)")
+
+
+def whole(decisions: Decisions | Shards) -> Shards:
+    """Pieces of whatever is given."""
+    return Held(decisions) if isinstance(decisions, Decisions) else decisions

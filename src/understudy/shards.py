@@ -1,0 +1,150 @@
+"""Decisions in pieces, for passes over more of them than one wants to hold at a time.
+
+A piece is itself Decisions, and pieces are the same whoever reads them, so that sums over them are too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from understudy.decisions import Block, Decisions
+from understudy.frames import from_frame, reading
+
+SIZE = 32_768  # decisions of a piece in memory
+
+
+class Shards(Protocol):
+    """Decisions in so many pieces."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the coefficients."""
+        ...
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Of the coefficients."""
+        ...
+
+    @property
+    def count(self) -> int:
+        """How many decisions there are in all pieces."""
+        ...
+
+    def __len__(self) -> int:
+        """How many pieces there are."""
+        ...
+
+    def load(self, i: int) -> Decisions:
+        """One piece."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Decisions in memory, cut into pieces."""
+
+    decisions: Decisions
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the coefficients."""
+        return self.decisions.names
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Of the coefficients."""
+        return self.decisions.blocks
+
+    @property
+    def count(self) -> int:
+        """How many decisions there are."""
+        return len(self.decisions)
+
+    def __len__(self) -> int:
+        return -(-len(self.decisions) // SIZE)
+
+    def load(self, i: int) -> Decisions:
+        """One piece."""
+        return self.decisions[i * SIZE : (i + 1) * SIZE]
+
+
+@dataclass(frozen=True)
+class Group:
+    """A row group of a file: how many of its first rows belong to a decision that began before, and how many decisions begin in it."""
+
+    file: str
+    number: int
+    skip: int
+    decisions: int
+
+
+class Folder:
+    """A folder of Parquet files with long tables, a piece for each row group; nothing is held but where decisions begin.
+
+    Rows of one decision stand together, in one file. `options` are those of ``from_frame``.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, blocks: Sequence[Block] | None = None, **options: Any) -> None:
+        self.path, self.options, self._blocks = Path(path), dict(options), blocks
+        self.files = sorted(str(file) for file in self.path.iterdir() if file.suffix in (".parquet", ".pq"))
+        if not self.files:
+            raise ValueError(f"there is no Parquet file in the folder {self.path}")
+        self.groups = [group for file in self.files for group in self._scan(file)]
+        first = self.load(0)
+        self.names, self.blocks = first.names, first.blocks
+
+    def _scan(self, file: str) -> list[Group]:
+        """Where decisions begin, from their ids alone."""
+        import pyarrow.parquet as pq
+
+        name, found, last = self.options.get("decision", "decision"), [], None
+        with reading(file, "Parquet"), pq.ParquetFile(file) as source:
+            if name not in source.schema_arrow.names:
+                raise ValueError(f"{file} has no column {name!r}, only {', '.join(map(repr, source.schema_arrow.names))}")
+            for number in range(source.num_row_groups):
+                ids = source.read_row_group(number, columns=[name]).column(0).to_numpy()
+                if not len(ids):
+                    continue
+                new = np.flatnonzero(np.concatenate([[last is None or ids[0] != last], ids[1:] != ids[:-1]]))
+                if len(new):
+                    found.append(Group(file, number, int(new[0]), len(new)))
+                last = ids[-1]
+        if not found:
+            raise ValueError(f"{file} holds no decisions")
+        return found
+
+    @cached_property
+    def count(self) -> int:
+        """How many decisions there are in all files."""
+        return sum(group.decisions for group in self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def load(self, i: int) -> Decisions:
+        """The decisions that begin in one row group."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        group = self.groups[i]
+        later = self.groups[i + 1] if i + 1 < len(self.groups) and self.groups[i + 1].file == group.file else None
+        with reading(group.file, "Parquet"), pq.ParquetFile(group.file) as source:
+            end = source.num_row_groups if later is None else later.number
+            parts = [source.read_row_group(number) for number in range(group.number, end)]
+            if later is not None and later.skip:
+                parts.append(next(source.iter_batches(batch_size=later.skip, row_groups=[later.number])))
+        whole = pa.concat_tables([p if isinstance(p, pa.Table) else pa.table(p) for p in parts])
+        decisions = from_frame(whole.slice(group.skip), blocks=self._blocks, **self.options)
+        if len(decisions) != group.decisions:
+            raise ValueError(
+                f"{group.file}: the rows of a decision do not stand together; sort the table by its decisions"
+            )
+        return decisions
