@@ -19,6 +19,7 @@ from understudy.posterior import Posterior, load
 from understudy.predict import policy, predict
 from understudy.priors import Flat, Gaussian
 from understudy.ranking import Ranking, rank
+from understudy.shards import from_folder
 from understudy.stream import Stream
 
 __version__ = "0.1.0"
@@ -46,6 +47,7 @@ __all__ = [
     "fit_population",
     "from_csv",
     "from_file",
+    "from_folder",
     "from_frame",
     "from_parquet",
     "identify",

@@ -86,6 +86,14 @@ class Group:
     decisions: int
 
 
+def from_folder(path: str | os.PathLike[str], **options: Any) -> Folder:
+    """Decisions from a folder of Parquet files, read piece by piece as they are needed; the options are those of `from_frame`.
+
+    For more decisions than memory holds: ``us.fit(us.from_folder("decisions/"))``.
+    """
+    return Folder(path, **options)
+
+
 class Folder:
     """A folder of Parquet files with long tables, a piece for each row group; nothing is held but where decisions begin.
 
@@ -94,6 +102,8 @@ class Folder:
 
     def __init__(self, path: str | os.PathLike[str], *, blocks: Sequence[Block] | None = None, **options: Any) -> None:
         self.path, self.options, self._blocks = Path(path), dict(options), blocks
+        if not self.path.is_dir():
+            raise ValueError(f"there is no folder {self.path}")
         self.files = sorted(str(file) for file in self.path.iterdir() if file.suffix in (".parquet", ".pq"))
         if not self.files:
             raise ValueError(f"there is no Parquet file in the folder {self.path}")

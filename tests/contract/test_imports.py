@@ -25,6 +25,7 @@ LAYERS = [
         "trajectories",
         "reward",
         "frames",
+        "shards",
         "likelihood",
         "separation",
         "limits",

@@ -1,0 +1,163 @@
+"""Very many decisions: a few passes give the posterior, certified, or nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import scipy.stats as st
+
+import understudy as us
+from problems import choose, mdp_offers, ragged_offers
+from understudy import shards
+from understudy.diagnostics import mcse_mean, mcse_sd
+from understudy.engines import fit as door
+from understudy.engines import laplace, large
+from understudy.likelihood import log_likelihood
+
+PRIOR = us.Gaussian(25.0)
+
+
+def features(count: int, seed: int = 3) -> us.Decisions:
+    offers = ragged_offers(3, count, seed=seed)
+    return offers.with_choices(choose(np.random.default_rng(seed), offers, np.array([1.0, -0.5, 0.2]))[0])
+
+
+def states(count: int) -> us.Decisions:
+    rng = np.random.default_rng(4)
+    offers = mdp_offers(states=5, actions=3, count=count, seed=5)
+    return offers.with_choices(choose(rng, offers, 2.0 * rng.standard_normal(5))[0])
+
+
+def assert_agree(one: us.Posterior, other: us.Posterior) -> None:
+    """Means and sds of two sets of draws agree within their Monte-Carlo errors."""
+    limit = st.norm.isf(0.5e-6 / (2 * len(one.mean)))
+    moved = one.sd > 0
+    for what, error, a, b in (("mean", mcse_mean, one.mean, other.mean), ("sd", mcse_sd, one.sd, other.sd)):
+        z = (a - b)[moved] / np.hypot(error(one.draws), error(other.draws))[moved]
+        assert np.abs(z).max() < limit, f"{what}: {z.round(1)} standard errors apart"
+
+
+@pytest.mark.parametrize("decisions", [features(600), states(800)], ids=["features", "centred states"])
+@pytest.mark.parametrize("prior", [PRIOR, us.Gaussian("learn", scale=3.0)], ids=["given", "learnt"])
+def test_it_agrees_with_the_default_engine(decisions: us.Decisions, prior: us.Gaussian) -> None:
+    found = us.fit(decisions, prior, engine="laplace", draws=4000)
+    assert found.settings["pareto_k"] < 0.5
+    assert found.settings["effective"] > 0.8 * 16_000
+    assert_agree(found, us.fit(decisions, prior, draws=4000, seed=1))
+
+
+def test_a_flat_prior() -> None:
+    decisions = features(600)
+    found = us.fit(decisions, us.Flat(), engine="laplace", draws=4000)
+    assert_agree(found, us.fit(decisions, us.Flat(), draws=4000, seed=1))
+
+
+def test_evidence_is_that_of_a_cloud() -> None:
+    decisions = features(200)
+    by_passes = us.fit(decisions, PRIOR, engine="laplace", draws=2000).stats["log_evidence"][0, 0]
+    clouds = us.fit(decisions, PRIOR, engine="ibis", draws=1000, chains=8).stats["log_evidence"][:, 0]
+    error = clouds.std(ddof=1) / np.sqrt(8)
+    assert abs(by_passes - np.log(np.exp(clouds - clouds.max()).mean()) - clouds.max()) < st.t.isf(0.5e-6, 7) * error
+
+
+def test_a_posterior_far_from_normal_is_refused() -> None:
+    decisions = features(2)
+    with pytest.raises(ValueError, match="cannot certify an answer: the posterior is not close enough to normal: Pareto k"):
+        us.fit(decisions, us.Gaussian(2500.0), engine="laplace")
+
+
+def test_a_wrong_mode_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proposals that stand beside the posterior are not certified as they are, and never wrongly."""
+    decisions = features(600)
+    monkeypatch.setattr(laplace, "NEAR", np.inf)  # the first step is the last
+    monkeypatch.setattr(laplace, "SOME", 5)
+    try:
+        found = us.fit(decisions, PRIOR, engine="laplace", draws=4000)
+    except ValueError:
+        return
+    assert_agree(found, us.fit(decisions, PRIOR, draws=4000, seed=1))
+
+
+def test_the_default_engine_takes_this_road(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "LARGE", 100)
+    assert us.fit(features(600), PRIOR).engine == "laplace"
+    assert us.fit(features(100)[:2] + features(98), us.Gaussian(2500.0)).engine in ("laplace", "blended")
+    assert us.fit(features(60), PRIOR).engine == "blended"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """600 decisions in two files with row groups that cut through decisions."""
+    decisions = features(600)
+    for i, part in enumerate((decisions[:350], decisions[350:])):
+        pq.write_table(us.to_frame(part), tmp_path / f"part-{i}.parquet", row_group_size=217)
+    return tmp_path
+
+
+def test_a_folder_is_the_same_decisions(folder: Path) -> None:
+    source, decisions = us.from_folder(folder), features(600)
+    assert source.count == 600
+    pieces = [source.load(i) for i in range(len(source))]
+    assert len(pieces) > 5
+    assert np.array_equal(np.vstack([p.rows for p in pieces]), decisions.rows)
+    assert np.array_equal(np.concatenate([p.taken - p.start[:-1] for p in pieces]), decisions.taken - decisions.start[:-1])
+    found = us.fit(source, PRIOR, draws=500)
+    assert found.engine == "laplace"
+    assert found.settings["decisions"] == 600
+    whole = us.fit(decisions, PRIOR, engine="laplace", draws=500)
+    assert np.abs(found.mean - whole.mean).max() < 1e-6  # sums in another order
+
+
+def test_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "SIZE", 50)
+    one, four = (us.fit(features(600), PRIOR, engine="laplace", draws=500, threads=n) for n in (1, 4))
+    assert np.array_equal(one.draws, four.draws)
+
+
+@pytest.mark.parametrize("stop", [1, 7, 20, 40])
+def test_resumed_anywhere_it_gives_the_same_draws(stop: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shards, "SIZE", 50)
+    file, decisions = tmp_path / "run.npz", features(600)
+    whole = us.fit(decisions, PRIOR, engine="laplace", draws=500)
+    seen = 0
+
+    def broken(engine: laplace.Laplace) -> object:
+        nonlocal seen
+        for share in go(engine):
+            seen += 1
+            if seen == stop:
+                raise KeyboardInterrupt
+            yield share
+
+    go = laplace.Laplace.go
+    with monkeypatch.context() as patch:
+        patch.setattr(laplace.Laplace, "go", broken)
+        with pytest.raises(KeyboardInterrupt):
+            us.fit(decisions, PRIOR, engine="laplace", draws=500, checkpoint=file)
+    again = us.fit(decisions, PRIOR, engine="laplace", draws=500, checkpoint=file, resume=True)
+    assert np.array_equal(whole.draws, again.draws)
+
+
+def test_bad_input_is_refused(tmp_path: Path, folder: Path) -> None:
+    decisions = features(600)
+    with pytest.raises(ValueError, match='the engine "laplace" has no use for init'):
+        us.fit(decisions, PRIOR, engine="laplace", init=np.zeros(3))
+    with pytest.raises(ValueError, match='a folder or a cluster needs the engine "laplace", not "da"'):
+        us.fit(us.from_folder(folder), PRIOR, engine="da")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(ValueError, match="there is no Parquet file in the folder"):
+        us.from_folder(empty)
+    with pytest.raises(ValueError, match="there is no folder"):
+        us.from_folder(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="cluster must be a"):
+        us.fit(decisions, PRIOR, cluster=3)
+    mixed = us.to_frame(decisions[:4]).to_pandas().sample(frac=1.0, random_state=1)
+    mixed.to_parquet(empty / "mixed.parquet")
+    with pytest.raises(ValueError, match="do not stand together; sort the table"):
+        us.from_folder(empty)
+    assert large.LARGE > 10_000
+    assert log_likelihood(decisions, np.zeros(3)).shape == (600,)
