@@ -232,6 +232,7 @@ def _format(path: str | os.PathLike[str]) -> str:
 
 @contextmanager
 def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
+    """While a file is read: what goes wrong becomes one sentence that names it."""
     import pyarrow as pa
 
     if os.path.isdir(path):

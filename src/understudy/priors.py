@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import scipy.linalg as sla
 from numpy.typing import ArrayLike
 
 from understudy._arrays import Floats, Ints
-from understudy.decisions import Decisions
+from understudy.decisions import Block
 from understudy.kernels.size import DEGREES, log_marginal
 
 TIED = 0.9  # a correlation beyond which coefficients are one curve rather than many numbers
@@ -140,7 +140,21 @@ class Placed:
         return np.asarray(-0.5 * quad)
 
 
-def place(prior: Prior, decisions: Decisions) -> Placed:
+class Coefficients(Protocol):
+    """Whatever has named coefficients in blocks: decisions, or pieces of them."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the coefficients."""
+        ...
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Of the coefficients."""
+        ...
+
+
+def place(prior: Prior, decisions: Coefficients) -> Placed:
     """The prior in the coordinates of these decisions, checked against their number of coefficients."""
     if not isinstance(prior, Gaussian | Flat):
         raise ValueError(f"prior must be us.Gaussian(variance) or us.Flat(), not {prior!r}")
@@ -160,7 +174,7 @@ def place(prior: Prior, decisions: Decisions) -> Placed:
     return Placed(basis, constants, precision, mean, False, prior.scale if prior.learns else None)
 
 
-def coordinates(decisions: Decisions, centred: bool | None = None) -> tuple[Floats, Floats]:
+def coordinates(decisions: Coefficients, centred: bool | None = None) -> tuple[Floats, Floats]:
     """(K, D) orthonormal basis of the free coefficients, and (K, L) unit columns of the centred blocks."""
     parts, columns, at = [], [], 0
     width = len(decisions.names)
@@ -191,7 +205,7 @@ def helmert(size: int) -> Floats:
     return basis
 
 
-def block_of_coefficient(decisions: Decisions) -> Ints:
+def block_of_coefficient(decisions: Coefficients) -> Ints:
     """(K,) the position of the block each coefficient belongs to."""
     return np.repeat(np.arange(len(decisions.blocks)), [b.size for b in decisions.blocks]).astype(np.int64)
 
@@ -228,7 +242,7 @@ def _vector(what: str, value: Any, width: int) -> Floats:
     return np.broadcast_to(given, (width,)).astype(np.float64)
 
 
-def _inverse_variance(variance: Any, decisions: Decisions) -> Floats:
+def _inverse_variance(variance: Any, decisions: Coefficients) -> Floats:
     width = len(decisions.names)
     if isinstance(variance, Mapping):
         known = [b.name for b in decisions.blocks]

@@ -14,24 +14,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from understudy._arrays import Floats
 from understudy.decisions import Block, Decisions
 from understudy.frames import from_frame, reading
+from understudy.priors import Coefficients
 
-SIZE = 32_768  # decisions of a piece in memory
+SIZE = 8_192  # decisions of a piece in memory
 
 
-class Shards(Protocol):
+class Shards(Coefficients, Protocol):
     """Decisions in so many pieces."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the coefficients."""
-        ...
-
-    @property
-    def blocks(self) -> tuple[Block, ...]:
-        """Of the coefficients."""
-        ...
 
     @property
     def count(self) -> int:
@@ -42,8 +34,8 @@ class Shards(Protocol):
         """How many pieces there are."""
         ...
 
-    def load(self, i: int) -> Decisions:
-        """One piece."""
+    def load(self, i: int) -> tuple[Decisions, Floats]:
+        """One piece, and how often each of its decisions counts."""
         ...
 
 
@@ -52,6 +44,7 @@ class Held:
     """Decisions in memory, cut into pieces."""
 
     decisions: Decisions
+    weights: Floats  # (T,) how often each decision counts
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -66,14 +59,15 @@ class Held:
     @property
     def count(self) -> int:
         """How many decisions there are."""
-        return len(self.decisions)
+        return round(float(self.weights.sum()))
 
     def __len__(self) -> int:
         return -(-len(self.decisions) // SIZE)
 
-    def load(self, i: int) -> Decisions:
-        """One piece."""
-        return self.decisions[i * SIZE : (i + 1) * SIZE]
+    def load(self, i: int) -> tuple[Decisions, Floats]:
+        """One piece, and how often each of its decisions counts."""
+        part = slice(i * SIZE, (i + 1) * SIZE)
+        return self.decisions[part], self.weights[part]
 
 
 @dataclass(frozen=True)
@@ -108,8 +102,8 @@ class Folder:
         if not self.files:
             raise ValueError(f"there is no Parquet file in the folder {self.path}")
         self.groups = [group for file in self.files for group in self._scan(file)]
-        first = self.load(0)
-        self.names, self.blocks = first.names, first.blocks
+        some = self.some()
+        self.names, self.blocks = some.names, some.blocks
 
     def _scan(self, file: str) -> list[Group]:
         """Where decisions begin, from their ids alone."""
@@ -118,7 +112,9 @@ class Folder:
         name, found, last = self.options.get("decision", "decision"), [], None
         with reading(file, "Parquet"), pq.ParquetFile(file) as source:
             if name not in source.schema_arrow.names:
-                raise ValueError(f"{file} has no column {name!r}, only {', '.join(map(repr, source.schema_arrow.names))}")
+                raise ValueError(
+                    f"{file} has no column {name!r}, only {', '.join(map(repr, source.schema_arrow.names))}"
+                )
             for number in range(source.num_row_groups):
                 ids = source.read_row_group(number, columns=[name]).column(0).to_numpy()
                 if not len(ids):
@@ -139,20 +135,31 @@ class Folder:
     def __len__(self) -> int:
         return len(self.groups)
 
-    def load(self, i: int) -> Decisions:
-        """The decisions that begin in one row group."""
+    def load(self, i: int) -> tuple[Decisions, Floats]:
+        """The decisions that begin in one row group, without labels of actions and groups; each counts once."""
+        options = {"decision": "decision", "chosen": "chosen", **self.options, "features": self.names}
+        decisions = self._read(i, {**options, "action": None, "group": None})
+        return decisions, np.ones(len(decisions))
+
+    def some(self) -> Decisions:
+        """The decisions that begin in the first row group, with all that is known of them."""
+        return self._read(0, self.options)
+
+    def _read(self, i: int, options: dict[str, Any]) -> Decisions:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        group = self.groups[i]
+        group, picked = self.groups[i], options.get("features")
+        roles = [options.get(role) for role in ("decision", "chosen", "available", "action", "group")]
+        columns = None if picked is None else [name for name in (*roles, *picked) if name is not None]
         later = self.groups[i + 1] if i + 1 < len(self.groups) and self.groups[i + 1].file == group.file else None
         with reading(group.file, "Parquet"), pq.ParquetFile(group.file) as source:
             end = source.num_row_groups if later is None else later.number
-            parts = [source.read_row_group(number) for number in range(group.number, end)]
+            parts = [source.read_row_group(number, columns) for number in range(group.number, end)]
             if later is not None and later.skip:
-                parts.append(next(source.iter_batches(batch_size=later.skip, row_groups=[later.number])))
+                parts.append(next(source.iter_batches(later.skip, [later.number], columns)))
         whole = pa.concat_tables([p if isinstance(p, pa.Table) else pa.table(p) for p in parts])
-        decisions = from_frame(whole.slice(group.skip), blocks=self._blocks, **self.options)
+        decisions = from_frame(whole.slice(group.skip), blocks=self._blocks, **options)
         if len(decisions) != group.decisions:
             raise ValueError(
                 f"{group.file}: the rows of a decision do not stand together; sort the table by its decisions"

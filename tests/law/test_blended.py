@@ -115,8 +115,8 @@ MUTANTS = {
     ),
     "weights of equal decisions forgotten": (
         "engines/tally.py",
-        "weight[kind] += weights[t]",
-        "weight[kind] = weights[t]",
+        "np.bincount(kind, weights, len(where))",
+        "weights[where]",
         "leaps",
     ),
 }

@@ -16,8 +16,9 @@ from evidence import limit, z_of_mean
 from problems import VARIANTS, build, choose, fixed_round, label, mdp_offers, ragged_offers
 from understudy._arrays import Floats
 from understudy.decisions import Decisions
-from understudy.engines.augmented import Augmented, Options, sweep
+from understudy.engines.augmented import Augmented, Options
 from understudy.engines.tally import tally
+from understudy.kernels.augmentation import sweep
 from understudy.kernels.expansion import Scratch
 from understudy.priors import place
 

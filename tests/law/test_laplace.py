@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,8 @@ from problems import choose, mdp_offers, ragged_offers
 from understudy import shards
 from understudy.diagnostics import mcse_mean, mcse_sd
 from understudy.engines import fit as door
-from understudy.engines import laplace, large
-from understudy.likelihood import log_likelihood
+from understudy.engines import laplace
+from understudy.engines.tally import merged
 
 PRIOR = us.Gaussian(25.0)
 
@@ -63,9 +64,30 @@ def test_evidence_is_that_of_a_cloud() -> None:
     assert abs(by_passes - np.log(np.exp(clouds - clouds.max()).mean()) - clouds.max()) < st.t.isf(0.5e-6, 7) * error
 
 
+def test_equal_decisions_are_counted() -> None:
+    """In a small world a great many decisions are few different ones, and cost no more."""
+    world = us.random_mdp(np.random.default_rng(1), 6, 3)
+    value = np.random.default_rng(2).standard_normal(6) * 2.0
+    seen = world.simulate(np.random.default_rng(3), value, 20_000)
+    decisions = world.decisions(seen.states, seen.actions)
+    few, times = merged(decisions)
+    assert len(few) <= 18
+    assert times.sum() == 20_000
+    found = us.fit(decisions, PRIOR, engine="laplace", draws=2000)
+    assert found.settings["decisions"] == 20_000
+    assert len(found.decisions) == 20_000
+    z = (found.mean - value + value.mean())[found.sd > 0] / found.sd[found.sd > 0]
+    assert (z**2).sum() < st.chi2.isf(1e-6, 6)
+    different = features(300)
+    assert merged(different)[0] is different
+
+
 def test_a_posterior_far_from_normal_is_refused() -> None:
-    decisions = features(2)
-    with pytest.raises(ValueError, match="cannot certify an answer: the posterior is not close enough to normal: Pareto k"):
+    offers = ragged_offers(8, 24, seed=1)
+    decisions = offers.with_choices(choose(np.random.default_rng(1), offers, 5.0 * np.ones(8))[0])
+    with pytest.raises(
+        ValueError, match="cannot certify an answer: the posterior is not close enough to normal: Pareto k"
+    ):
         us.fit(decisions, us.Gaussian(2500.0), engine="laplace")
 
 
@@ -81,11 +103,15 @@ def test_a_wrong_mode_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_agree(found, us.fit(decisions, PRIOR, draws=4000, seed=1))
 
 
-def test_the_default_engine_takes_this_road(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "LARGE", 100)
+def test_the_default_engine_takes_this_road_where_it_leads_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "LARGE", 24)
     assert us.fit(features(600), PRIOR).engine == "laplace"
-    assert us.fit(features(100)[:2] + features(98), us.Gaussian(2500.0)).engine in ("laplace", "blended")
-    assert us.fit(features(60), PRIOR).engine == "blended"
+    offers = ragged_offers(8, 24, seed=1)
+    decisions = offers.with_choices(choose(np.random.default_rng(1), offers, 5.0 * np.ones(8))[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", us.NotConvergedWarning)
+        assert us.fit(decisions, us.Gaussian(2500.0), draws=50, warmup=300).engine == "blended"
+        assert us.fit(features(20), PRIOR, draws=50).engine == "blended"
 
 
 @pytest.fixture
@@ -100,15 +126,17 @@ def folder(tmp_path: Path) -> Path:
 def test_a_folder_is_the_same_decisions(folder: Path) -> None:
     source, decisions = us.from_folder(folder), features(600)
     assert source.count == 600
-    pieces = [source.load(i) for i in range(len(source))]
+    pieces = [source.load(i)[0] for i in range(len(source))]
     assert len(pieces) > 5
     assert np.array_equal(np.vstack([p.rows for p in pieces]), decisions.rows)
-    assert np.array_equal(np.concatenate([p.taken - p.start[:-1] for p in pieces]), decisions.taken - decisions.start[:-1])
+    assert np.array_equal(
+        np.concatenate([p.taken - p.start[:-1] for p in pieces]), decisions.taken - decisions.start[:-1]
+    )
     found = us.fit(source, PRIOR, draws=500)
     assert found.engine == "laplace"
     assert found.settings["decisions"] == 600
     whole = us.fit(decisions, PRIOR, engine="laplace", draws=500)
-    assert np.abs(found.mean - whole.mean).max() < 1e-6  # sums in another order
+    assert (np.abs(found.mean - whole.mean) < 0.05 * whole.sd).all()  # the last step of Newton's method began elsewhere
 
 
 def test_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,5 +187,3 @@ def test_bad_input_is_refused(tmp_path: Path, folder: Path) -> None:
     mixed.to_parquet(empty / "mixed.parquet")
     with pytest.raises(ValueError, match="do not stand together; sort the table"):
         us.from_folder(empty)
-    assert large.LARGE > 10_000
-    assert log_likelihood(decisions, np.zeros(3)).shape == (600,)

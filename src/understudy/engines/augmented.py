@@ -18,14 +18,13 @@ import numpy as np
 import scipy.linalg as sla
 import scipy.sparse as sp
 
-from understudy._arrays import Floats, Ints
+from understudy._arrays import Floats
 from understudy.decisions import Decisions
 from understudy.engines.base import State, Stats
-from understudy.kernels._jit import jit
-from understudy.kernels.design import Design, multiply
-from understudy.kernels.expansion import Move, Scratch, expand
-from understudy.kernels.size import Size, at_size, distance, draw_sd, stretch_given_noise
-from understudy.kernels.utilities import draw_utilities, move_utilities
+from understudy.kernels.augmentation import sweep
+from understudy.kernels.design import Design
+from understudy.kernels.expansion import Move, Scratch
+from understudy.kernels.size import Size
 from understudy.likelihood import posterior_mode, with_likely_size
 from understudy.priors import Placed
 
@@ -144,50 +143,6 @@ class Augmented:
     def near(self) -> Floats:
         """Room for the rivals of the largest decision."""
         return np.empty(int(self.decisions.sizes.max()))
-
-
-@jit
-def sweep(
-    rng: np.random.Generator,
-    design: Design,
-    start: Ints,
-    taken: Ints,
-    move: Move,
-    size: Size,
-    steps: int,
-    thin: int,
-    scratch: Scratch,
-    near: Floats,
-    lead: Floats,
-    v: Floats,
-    w: Floats,
-    sd: Floats,
-    out: Floats,
-    acceptance: Floats,
-    sizes: Floats,
-) -> None:
-    """The loop: utilities given the value, then the value given the utilities. steps < 0 asks for exact utilities.
-
-    A prior's size sd (1,) that is learnt is drawn given the value, and then given the noise.
-    """
-    mu, off = np.empty(w.size), np.empty(v.size)
-    for n in range(out.shape[0]):
-        accepted = 0.0
-        for _ in range(thin):
-            multiply(design, v, mu)
-            if steps < 0:
-                accepted += draw_utilities(rng, mu, start, taken, near, lead, w)
-            else:
-                accepted += move_utilities(rng, mu, start, taken, near, steps, w)
-            if size.scale > 0.0:
-                move = at_size(size, move, sd[0])
-            expand(rng, move, design, scratch, v, w)
-            if size.scale > 0.0:
-                sd[0] = draw_sd(rng, size, distance(size, v, off))
-                sd[0] = stretch_given_noise(rng, size, design, start, taken, sd[0], v, w, off, mu)
-        out[n] = v
-        sizes[n] = sd[0]
-        acceptance[n] = accepted / thin
 
 
 def can_translate(decisions: Decisions, placed: Placed) -> bool:

@@ -21,9 +21,7 @@ from understudy.engines.augmented import MOVES, Augmented, options_from, widest
 from understudy.engines.base import Engine
 from understudy.engines.blended import Blended
 from understudy.engines.conditioned import Conditioned
-from understudy.engines.laplace import Refused
 from understudy.engines.large import LARGE, fit_large
-from understudy.engines.passes import Labourers
 from understudy.engines.run import Run
 from understudy.engines.sequential import Sequential
 from understudy.engines.wishart import Wishart
@@ -32,7 +30,7 @@ from understudy.noise import FullNoise, PlacedNoise, place_noise
 from understudy.posterior import Posterior
 from understudy.priors import Gaussian, Placed, Prior, place
 from understudy.separation import find_opening
-from understudy.shards import Folder, Held, Shards
+from understudy.shards import Folder
 
 ENGINES = ("auto", "blended", *MOVES, "ibis", "laplace")
 CORRELATED = ("auto", "conditioned", "da")  # engines for a full noise covariance
@@ -93,21 +91,20 @@ def fit(
     if resume and file is None:
         raise ValueError("resume=True needs the checkpoint file to resume from")
     used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-    large = isinstance(decisions, Folder) or cluster is not None or engine == "laplace"
-    if large or (engine == "auto" and noise is None and not options and init is None and len(decisions) >= LARGE):
-        if large:
-            _refuse_beside("laplace", options=options or None, noise=noise, init=init, thin=None if thin == 1 else thin)
-            if engine not in ("auto", "laplace"):
-                raise ValueError(f'a folder or a cluster needs the engine "laplace", not "{engine}"')
-        shards = decisions if isinstance(decisions, Folder) else Held(decisions)
-        try:
-            return fit_large(
-                shards, prior, place(prior, shards), draws=draws, chains=chains, seed=used_seed, labourers=_labourers(shards, cluster),
-                threads=threads, progress=progress, checkpoint=file, resume=resume,
-            )  # fmt: skip
-        except Refused as reason:
-            if large:
-                raise ValueError(f'the engine "laplace" cannot certify an answer: {reason}') from None
+    asked = engine == "laplace" or isinstance(decisions, Folder) or cluster is not None
+    if asked:
+        if engine not in ("auto", "laplace"):
+            raise ValueError(f'a folder or a cluster needs the engine "laplace", not "{engine}"')
+        _refuse_beside("laplace", options=options or None, noise=noise, init=init, thin=None if thin == 1 else thin)
+    plain = engine == "auto" and noise is None and not options and init is None and thin == 1
+    if asked or (plain and len(decisions) >= LARGE):
+        announce_compiling(progress)
+        found = fit_large(
+            decisions, prior, draws=draws, chains=chains, seed=used_seed,
+            cluster=cluster, threads=threads, progress=progress, checkpoint=file, resume=resume, asked=asked,
+        )  # fmt: skip
+        if found is not None:
+            return found
     assert isinstance(decisions, Decisions)
     _ = decisions.taken  # refuses decisions without choices
     placed = place(prior, decisions)
@@ -176,15 +173,6 @@ def make_engine(
     if options:
         raise ValueError(f'the engine "blended" has no options, but {", ".join(options)} is given; leave it out')
     return Blended.build(decisions, placed)
-
-
-def _labourers(shards: Shards, cluster: Any) -> Labourers | None:
-    """The workers of a cluster, if there is one."""
-    if cluster is None:
-        return None
-    from understudy.engines.workers import Workers
-
-    return Workers(shards, cluster)
 
 
 def _refuse_beside(engine: str, **given: Any) -> None:

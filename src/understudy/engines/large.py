@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from understudy._files import whole_file
-from understudy.engines.laplace import Laplace
+from understudy.decisions import Decisions
+from understudy.engines.laplace import Laplace, Refused
 from understudy.engines.passes import Labourers, Threads
+from understudy.engines.tally import merged
 from understudy.posterior import Posterior
-from understudy.priors import Placed, Prior
+from understudy.priors import Placed, Prior, place
 from understudy.shards import Folder, Held, Shards
 
 LARGE = 50_000  # decisions from which on the default engine takes this road first
@@ -24,36 +26,63 @@ KEPT = 1000  # decisions that a posterior learnt from a folder holds on to
 CHECKPOINT_SECONDS = 30.0
 
 
+class OtherRun(ValueError):
+    """A checkpoint belongs to another run."""
+
+
 def fit_large(
-    shards: Shards,
+    decisions: Decisions | Folder,
     prior: Prior,
-    placed: Placed,
     *,
     draws: int,
     chains: int,
     seed: int,
-    labourers: Labourers | None = None,
+    cluster: Any = None,
     threads: int | None = None,
     progress: bool | None = None,
     checkpoint: Path | None = None,
     resume: bool = False,
-) -> Posterior:
-    """Run the engine "laplace" with a bar and checkpoints. Raises Refused where the answer cannot be certified."""
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
-    engine = Laplace.begin(shards, labourers or Threads(shards, threads), placed, draws * chains, rng)
+    asked: bool = True,
+) -> Posterior | None:
+    """Run the engine "laplace" with a bar and checkpoints.
+
+    Where the answer cannot be certified, or the checkpoint is of another engine: says so if this engine was asked for, else None.
+    """
+    shards = decisions if isinstance(decisions, Folder) else Held(*merged(decisions))
+    placed = place(prior, shards)
     settings = {"seed": seed, "draws": draws, "warmup": 0, "chains": chains, "thin": 1, "options": {}}
+    engine = Laplace(shards, _labourers(shards, cluster, threads), placed, draws * chains, seed)
     mark = "" if checkpoint is None else fingerprint(shards, placed, settings)
-    if resume:
-        assert checkpoint is not None
-        restore(engine, checkpoint, mark)
-    _drive(engine, progress, checkpoint, mark)
+    try:
+        if resume:
+            assert checkpoint is not None
+            restore(engine, checkpoint, mark)
+        _drive(engine, progress, checkpoint, mark)
+    except OtherRun:
+        if asked:
+            raise
+        return None
+    except Refused as reason:
+        if asked:
+            raise ValueError(f'the engine "laplace" cannot certify an answer: {reason}') from None
+        return None
     values, stats, told = engine.draws()
     shape = (chains, draws)
-    kept = shards.decisions if isinstance(shards, Held) else shards.load(0)[:KEPT]
+    kept = decisions.some()[:KEPT] if isinstance(decisions, Folder) else decisions
     return Posterior(
         values.reshape(*shape, -1), kept, prior, "laplace", {name: s.reshape(shape) for name, s in stats.items()},
         {**settings, "complete": True, **told},
     )  # fmt: skip
+
+
+def _labourers(shards: Shards, cluster: Any, threads: int | None) -> Labourers:
+    """Threads, or the workers of a cluster."""
+    if cluster is None:
+        return Threads(shards, threads)
+    from understudy.engines.workers import Workers, refuse_no_client
+
+    refuse_no_client(cluster)
+    return Workers(shards, cluster)
 
 
 def _drive(engine: Laplace, progress: bool | None, file: Path | None, mark: str) -> None:
@@ -62,7 +91,12 @@ def _drive(engine: Laplace, progress: bool | None, file: Path | None, mark: str)
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     show = sys.stderr.isatty() if progress is None else progress
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+    )
     written = time.monotonic()
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not show) as bar:
         task = bar.add_task(f"laplace: {engine.shards.count} decisions", total=1.0)
@@ -79,7 +113,7 @@ def _drive(engine: Laplace, progress: bool | None, file: Path | None, mark: str)
 
 def save(engine: Laplace, path: Path, mark: str) -> None:
     """Write everything needed to go on, in one step that cannot leave half a file."""
-    head = json.dumps({"fingerprint": mark, "rng": engine.rng.bit_generator.state})
+    head = json.dumps({"fingerprint": mark})
     arrays: dict[str, Any] = {**engine.state, "head": np.frombuffer(head.encode(), dtype=np.uint8)}
     with whole_file(path) as stream:
         np.savez(stream, **arrays)
@@ -96,8 +130,7 @@ def restore(engine: Laplace, path: Path, mark: str) -> None:
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         raise ValueError(f"{path} is not a checkpoint of understudy, or it is damaged") from None
     if head["fingerprint"] != mark:
-        raise ValueError(f"the checkpoint {path} belongs to other decisions, prior or settings; run without resuming")
-    engine.rng.bit_generator.state = head["rng"]
+        raise OtherRun(f"the checkpoint {path} belongs to other decisions, prior or settings; run without resuming")
     engine.state = arrays
 
 
@@ -109,7 +142,7 @@ def fingerprint(shards: Shards, placed: Placed, settings: dict[str, Any]) -> str
         d = shards.decisions
         rows = d.rows
         parts += [rows.indptr, rows.indices, rows.data] if hasattr(rows, "indptr") else [rows]
-        parts += [d.start, d.taken]
+        parts += [d.start, d.taken, shards.weights]
     elif isinstance(shards, Folder):
         for file in shards.files:
             found = Path(file).stat()

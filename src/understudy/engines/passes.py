@@ -24,7 +24,7 @@ from understudy.likelihood import weighted_slopes
 from understudy.shards import Shards
 
 BLOCK = 4096  # decisions that are looked at together: their rivals fit into a core's own memory
-HELD = 2e9  # bytes of prepared pieces that are kept between passes; beyond, they are read again
+HELD = 1.5e9  # bytes of prepared pieces that are kept between passes; beyond, they are read again
 
 
 class Prepared(NamedTuple):
@@ -34,16 +34,25 @@ class Prepared(NamedTuple):
     offers: Offers
     design: Design
 
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return 2 * (self.design.columns.nbytes + 2 * self.design.data.nbytes) + 3 * self.offers.copies.nbytes
+
 
 Piece = list[Prepared]
 
 
-def prepare(decisions: Decisions) -> Piece:
-    """A piece in blocks, ready for passes."""
+def prepare(decisions: Decisions, weights: Floats) -> Piece:
+    """A piece in blocks, ready for passes; labels are left behind."""
+    counted = tally(Decisions(decisions.rows, decisions.start, decisions.taken - decisions.start[:-1]), weights)
+    unique, (begin, copies, weight) = counted.unique, counted.offers
     blocks = []
-    for first in range(0, len(decisions), BLOCK):
-        counted = tally(decisions[first : first + BLOCK])
-        blocks.append(Prepared(counted.unique, counted.offers, Design.of(counted.leads)))
+    for low in range(0, len(unique), BLOCK):
+        high = min(low + BLOCK, len(unique))
+        rivals = slice(begin[low], begin[high])
+        offers = Offers(begin[low : high + 1] - begin[low], copies[rivals], weight[low:high])
+        blocks.append(Prepared(unique[low:high], offers, Design.of(counted.leads[rivals])))
     return blocks
 
 
@@ -100,8 +109,8 @@ class Threads:
     def _piece(self, i: int) -> Piece:
         if i in self._kept:
             return self._kept[i]
-        piece = prepare(self.shards.load(i))
-        size = sum(block.unique.rows.nbytes + block.design.columns.nbytes for block in piece if block.design.columns.size)
+        piece = prepare(*self.shards.load(i))
+        size = sum(block.size for block in piece)
         if size <= self._room:
             self._room -= size
             self._kept[i] = piece

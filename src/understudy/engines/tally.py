@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ import scipy.sparse as sp
 
 from understudy._arrays import Floats, Ints
 from understudy.decisions import Decisions
-from understudy.kernels._jit import jit
 from understudy.kernels.collapsed import Offers
+from understudy.kernels.equal import count_copies, find_first
+
+SOME = 8192  # decisions that show whether many are equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,16 @@ class Tally:
     unique: Decisions
     leads: Any
     offers: Offers
+
+
+def merged(decisions: Decisions) -> tuple[Decisions, Floats]:
+    """The different decisions and how often each was made, where the first thousands say that it pays; else as they are."""
+    some = decisions[:SOME]
+    ones = np.ones(len(decisions))
+    if 2 * len(_distinct(some, ones[:SOME])[0]) > len(some):
+        return decisions, ones
+    where, weight = _distinct(decisions, ones)
+    return decisions[where], weight
 
 
 def tally(decisions: Decisions, weights: Floats | None = None) -> Tally:
@@ -56,18 +69,14 @@ def tally(decisions: Decisions, weights: Floats | None = None) -> Tally:
 
 def _distinct(decisions: Decisions, weights: Floats) -> tuple[Ints, Floats]:
     """The first of every kind of decision, and the weight of its kind."""
-    kinds: dict[bytes, int] = {}
-    where: list[int] = []
-    weight: list[float] = []
-    start = decisions.start.tolist()
-    for t, chosen in enumerate((decisions.taken - decisions.start[:-1]).tolist()):
-        key = _digest(decisions.rows, start[t], start[t + 1]) + chosen.to_bytes(8, "little")
-        kind = kinds.setdefault(key, len(where))
-        if kind == len(where):
-            where.append(t)
-            weight.append(0.0)
-        weight[kind] += weights[t]
-    return np.array(where), np.array(weight)
+    rows, start, position = decisions.rows, decisions.start, decisions.taken - decisions.start[:-1]
+    if sp.issparse(rows):
+        _, content = np.unique([_digest(rows, low, high) for low, high in pairwise(start)], return_inverse=True)
+        rows, start = content.astype(np.float64)[:, None], np.arange(len(decisions) + 1)
+    first = np.empty(len(decisions), dtype=np.int64)
+    find_first(np.ascontiguousarray(rows), start, position, first)
+    where, kind = np.unique(first, return_inverse=True)
+    return where, np.bincount(kind, weights, len(where)).astype(np.float64)
 
 
 def _digest(rows: Any, low: int, high: int) -> bytes:
@@ -77,24 +86,3 @@ def _digest(rows: Any, low: int, high: int) -> bytes:
     first, last = rows.indptr[low], rows.indptr[high]
     parts = (np.diff(rows.indptr[low : high + 1]), rows.indices[first:last], rows.data[first:last])
     return hashlib.blake2b(b"".join(p.tobytes() for p in parts), digest_size=16).digest()
-
-
-@jit
-def count_copies(rows: Floats, start: Ints, taken: Ints, copies: Floats) -> None:
-    """How many rivals of a decision have the row that first stands at p; zero for the others and the chosen one."""
-    for t in range(taken.size):
-        for p in range(start[t], start[t + 1]):
-            copies[p] = 1.0
-        copies[taken[t]] = 0.0
-        for p in range(start[t], start[t + 1]):
-            if copies[p] > 0.0:
-                for other in range(p + 1, start[t + 1]):
-                    if copies[other] > 0.0:
-                        equal = True
-                        for k in range(rows.shape[1]):
-                            if rows[p, k] != rows[other, k]:
-                                equal = False
-                                break
-                        if equal:
-                            copies[p] += 1.0
-                            copies[other] = 0.0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from understudy._arrays import Floats
-from understudy.decisions import Decisions
 from understudy.engines.passes import Piece, prepare
 from understudy.shards import Held, Shards
 
@@ -23,10 +23,12 @@ class Workers:
 
     def __init__(self, shards: Shards, client: Any) -> None:
         self.client = client
-        if isinstance(shards, Held):  # the scheduler keeps what was sent, so that it can be sent again
-            self._pieces = [client.submit(prepare, shards.load(i), pure=False) for i in range(len(shards))]
-        else:
-            self._pieces = [client.submit(_prepared, shards, i, pure=False) for i in range(len(shards))]
+        with warnings.catch_warnings():  # decisions held here go out with their task, so that they can be sent again
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            if isinstance(shards, Held):
+                self._pieces = [client.submit(prepare, *shards.load(i), pure=False) for i in range(len(shards))]
+            else:
+                self._pieces = [client.submit(_prepared, shards, i, pure=False) for i in range(len(shards))]
 
     def each(self, function: Callable[..., Floats], *given: Any, first: int = 0) -> Iterator[Floats]:
         """function(piece, *given) for every piece from `first` on, in order."""
@@ -42,7 +44,7 @@ class Workers:
 
 
 def _prepared(shards: Shards, i: int) -> Piece:
-    return prepare(shards.load(i))
+    return prepare(*shards.load(i))
 
 
 def refuse_no_client(client: Any) -> None:
@@ -51,8 +53,3 @@ def refuse_no_client(client: Any) -> None:
         raise ValueError(f"cluster must be a dask.distributed.Client, not {type(client).__name__}")
     if not client.nthreads():
         raise ValueError("the cluster has no workers yet; start some, or wait with client.wait_for_workers(1)")
-
-
-def whole(decisions: Decisions | Shards) -> Shards:
-    """Pieces of whatever is given."""
-    return Held(decisions) if isinstance(decisions, Decisions) else decisions

@@ -18,10 +18,8 @@ F = TypeVar("F", bound=Callable[..., object])
 def _cache_folder() -> str:
     """Where compiled kernels live: NUMBA_CACHE_DIR if the user set it, else the user's cache folder."""
     digest = hashlib.sha256()
-    package = Path(__file__).parent.parent
-    for folder in ("kernels", "engines"):
-        for source in sorted((package / folder).glob("*.py")):
-            digest.update(source.read_bytes())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
     root = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return str(Path(root) / "understudy" / digest.hexdigest()[:16])
 

@@ -1,0 +1,113 @@
+"""The same fit on a cluster of any size gives the same draws to the last bit, also when a worker is lost on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import understudy as us
+from problems import choose, ragged_offers
+from understudy import shards
+
+distributed = pytest.importorskip("distributed")
+
+PRIOR = us.Gaussian(25.0)
+
+
+def features(count: int) -> us.Decisions:
+    offers = ragged_offers(3, count, seed=3)
+    return offers.with_choices(choose(np.random.default_rng(3), offers, np.array([1.0, -0.5, 0.2]))[0])
+
+
+@contextmanager
+def cluster(workers: int) -> Iterator[Any]:
+    """So many processes on this machine, reached over loopback."""
+    where = {"host": "127.0.0.1", "dashboard_address": None, "worker_dashboard_address": None}
+    with (
+        distributed.LocalCluster(workers, threads_per_worker=1, processes=True, **where) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """4,000 decisions in two files."""
+    decisions = features(4000)
+    for i, part in enumerate((decisions[:2500], decisions[2500:])):
+        pq.write_table(us.to_frame(part), tmp_path / f"part-{i}.parquet", row_group_size=1000)
+    return tmp_path
+
+
+def test_a_cluster_gives_the_draws_of_threads(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setattr(shards, "SIZE", 500)
+    decisions = features(4000)
+    whole = us.fit(decisions, PRIOR, engine="laplace", draws=200)
+    from_files = us.fit(us.from_folder(folder), PRIOR, draws=200)
+    with cluster(2) as client:
+        assert np.array_equal(whole.draws, us.fit(decisions, PRIOR, draws=200, cluster=client).draws)
+        assert np.array_equal(from_files.draws, us.fit(us.from_folder(folder), PRIOR, draws=200, cluster=client).draws)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_clusters_of_several_sizes(workers: int, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setattr(shards, "SIZE", 500)
+    decisions = features(4000)
+    with cluster(workers) as client:
+        found = us.fit(decisions, PRIOR, draws=200, cluster=client)
+        files = us.fit(us.from_folder(folder), PRIOR, draws=200, cluster=client)
+    assert np.array_equal(found.draws, us.fit(decisions, PRIOR, engine="laplace", draws=200).draws)
+    assert np.array_equal(files.draws, us.fit(us.from_folder(folder), PRIOR, draws=200).draws)
+
+
+def test_a_worker_that_is_killed_costs_time_and_nothing_else(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setattr(shards, "SIZE", 100)
+    decisions = features(4000)
+    whole = us.fit(decisions, PRIOR, engine="laplace", draws=4000)
+    lost: list[str] = []
+
+    def kill() -> None:
+        """A worker that is known to have done some of the work."""
+        while not lost:
+            busy = {address: int(w["metrics"]["task_counts"].get("memory", 0)) for address, w in workers().items()}
+            for address, done in busy.items():
+                if done > 3:
+                    os.kill(pids[address], signal.SIGKILL)
+                    lost.append(address)
+                    break
+            time.sleep(0.02)
+
+    with cluster(2) as client:
+        pids = client.run(os.getpid)
+
+        def workers() -> dict[str, Any]:
+            return dict(client.scheduler_info(n_workers=-1)["workers"])
+
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        found = us.fit(decisions, PRIOR, draws=4000, cluster=client)
+        killer.join(5)
+    assert lost
+    assert np.array_equal(whole.draws, found.draws)
+
+
+def test_what_is_no_cluster_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"cluster must be a dask.distributed.Client, not int"):
+        us.fit(features(100), PRIOR, cluster=3)
+    with (
+        distributed.LocalCluster(0, processes=False, host="127.0.0.1", dashboard_address=None) as local,
+        distributed.Client(local) as client,
+        pytest.raises(ValueError, match="the cluster has no workers yet"),
+    ):
+        us.fit(features(100), PRIOR, cluster=client)
