@@ -22,9 +22,10 @@ from understudy._arrays import Floats
 from understudy.decisions import Decisions
 from understudy.engines.base import State, Stats
 from understudy.kernels.augmentation import sweep
-from understudy.kernels.design import Design
+from understudy.kernels.design import Design, multiply
 from understudy.kernels.expansion import Move, Scratch
-from understudy.kernels.size import Size
+from understudy.kernels.size import Size, distance, draw_sd
+from understudy.kernels.utilities import draw_utilities
 from understudy.likelihood import posterior_mode, with_likely_size
 from understudy.priors import Placed
 
