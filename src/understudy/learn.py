@@ -5,21 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from understudy._arrays import Bools, Floats, Ints
-from understudy._files import refuse_unwritable
 from understudy.decisions import Decisions
-from understudy.engines.fit import (
-    NotConvergedWarning,
-    announce_compiling,
-    drive,
-    refuse_bad_counts,
-    refuse_learnt_size,
-)
+from understudy.engines.drive import CHECKPOINT_SECONDS, Checkpoint, drive, refuse_bad_checkpoint
+from understudy.engines.fit import NotConvergedWarning, announce_compiling, refuse_bad_counts, refuse_learnt_size
 from understudy.engines.joint import Joint
 from understudy.engines.run import Run
 from understudy.kernels.collapsed import Offers
@@ -52,6 +45,7 @@ def learn_mdp(
     progress: bool | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> LearntMDP:
     """Learn what a controller values, and the transitions of its world, from trajectories alone.
 
@@ -68,12 +62,13 @@ def learn_mdp(
         action_rewards: learn a reward for each action besides; see ``MDP.decisions``.
         available: (N, M) booleans, which actions each state has; default all.
         episodes: one label for each decision of a flat pair.
-        draws, warmup, chains, thin, seed, threads, progress, checkpoint, resume: as in ``fit``.
+        draws, warmup, chains, thin, seed, threads, progress, checkpoint, resume, checkpoint_seconds: as in ``fit``.
 
     Ctrl-C returns the draws made so far. A result that has not converged, in values or transitions, comes with a
     NotConvergedWarning. Draws take 8 bytes for each value and possible transition: more than 400 MB are refused.
     """
     refuse_bad_counts(draws=draws, warmup=warmup, chains=chains, thin=thin, threads=threads, seed=seed)
+    file = refuse_bad_checkpoint(checkpoint, resume, checkpoint_seconds)
     belief = Gaussian(2500.0) if prior is None else prior
     if not isinstance(belief, Gaussian):
         raise ValueError(
@@ -93,18 +88,8 @@ def learn_mdp(
     used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     settings = {"seed": used_seed, "draws": draws, "warmup": warmup, "chains": chains, "thin": thin}
     run = Run(engine, draws=draws, warmup=warmup, thin=thin, chains=chains, seed=used_seed, init=None)
-    file = None if checkpoint is None else Path(checkpoint)
-    if file is not None:
-        refuse_unwritable(file)
-    mark = "" if file is None else _fingerprint(engine, settings)
-    if resume:
-        if file is None:
-            raise ValueError("resume=True needs the checkpoint file to resume from")
-        run.restore(file, mark)
-    complete = drive(run, engine.name, threads, progress, file, mark)
-    if not complete and not all(chain.done for chain in run.chains):
-        raise KeyboardInterrupt
-    kept, stats = run.collect()
+    keeper = None if file is None else Checkpoint(file, _fingerprint(engine, settings), checkpoint_seconds)
+    kept, stats, complete = drive(run, engine.name, threads, progress, keeper, resume)
     width = len(met.names)
     answer = _answer(seen, shapes, exists, kept[..., width:], action_rewards)
     value = Posterior(kept[..., :width], answer, belief, engine.name, stats, {**settings, "complete": complete})

@@ -13,17 +13,16 @@ import sys
 import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from understudy._arrays import Floats, Ints
-from understudy._files import refuse_unwritable
 from understudy._netcdf import Variables, read_file, to_arviz, write_file
 from understudy.decisions import Decisions
 from understudy.diagnostics import Summary, summarise
-from understudy.engines.fit import NotConvergedWarning, drive, fingerprint, refuse_bad_counts
+from understudy.engines.drive import CHECKPOINT_SECONDS, Checkpoint, drive, refuse_bad_checkpoint
+from understudy.engines.fit import NotConvergedWarning, fingerprint, refuse_bad_counts
 from understudy.engines.hierarchy import Hierarchy
 from understudy.engines.run import Run
 from understudy.frames import from_frame
@@ -242,6 +241,7 @@ def fit_population(
     progress: bool | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Population:
     """Learn a population of players, and each of them, from all their decisions together.
 
@@ -252,7 +252,7 @@ def fit_population(
         prior: of the population's mean; ``Gaussian(100.0)`` unless said.
         scale: of the prior of the players' sds: scale times |t|, t Student with two degrees of freedom, for each
             coefficient; correlations are uniform (Huang and Wand 2013).
-        draws, warmup, chains, seed, thin, threads, progress, checkpoint, resume: as in ``fit``.
+        draws, warmup, chains, seed, thin, threads, progress, checkpoint, resume, checkpoint_seconds: as in ``fit``.
     """
     if not isinstance(decisions, Decisions):
         decisions = from_frame(decisions, group=by) if isinstance(by, str) else from_frame(decisions)
@@ -260,6 +260,7 @@ def fit_population(
     who = _who(decisions, by)
     _ = decisions.taken  # refuses decisions without choices
     refuse_bad_counts(draws=draws, warmup=warmup, chains=chains, thin=thin, threads=threads, seed=seed)
+    file = refuse_bad_checkpoint(checkpoint, resume, checkpoint_seconds)
     players = tuple(dict.fromkeys(who.tolist()))
     if len(players) < 2:
         raise ValueError(f"a population needs two players or more, and all decisions are by {players[0]!r}; use us.fit")
@@ -277,19 +278,11 @@ def fit_population(
     used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     settings = {"seed": used_seed, "draws": draws, "warmup": warmup, "chains": chains, "thin": thin, "scale": scale}
     run = Run(engine, draws=draws, warmup=warmup, thin=thin, chains=chains, seed=used_seed, init=None)
-    file = None if checkpoint is None else Path(checkpoint)
+    keeper = None
     if file is not None:
-        refuse_unwritable(file)
-    named = {**settings, "players": [str(label) for label in who.tolist()]}
-    mark = "" if file is None else fingerprint(decisions, placed, engine.name, named)
-    if resume:
-        if file is None:
-            raise ValueError("resume=True needs the checkpoint file to resume from")
-        run.restore(file, mark)
-    complete = drive(run, engine.name, threads, progress, file, mark)
-    if not complete and not all(chain.done for chain in run.chains):
-        raise KeyboardInterrupt
-    kept, stats = run.collect()
+        named = {**settings, "players": [str(label) for label in who.tolist()]}
+        keeper = Checkpoint(file, fingerprint(decisions, placed, engine.name, named), checkpoint_seconds)
+    kept, stats, complete = drive(run, engine.name, threads, progress, keeper, resume)
 
     basis, (to, of), width = placed.basis, engine.parts, engine.width
     covariance = kept[..., to:of].reshape(*kept.shape[:2], width, width)

@@ -13,6 +13,7 @@ players'. Where games can be tied, a win needs a margin, learnt too (half-normal
 from __future__ import annotations
 
 import difflib
+import hashlib
 import itertools
 import json
 import math
@@ -28,7 +29,8 @@ from scipy.special import logsumexp
 from understudy._arrays import Bools, Floats
 from understudy._netcdf import Variables, content, read_file, to_arviz, write_file
 from understudy.diagnostics import Summary, summarise
-from understudy.engines.fit import NotConvergedWarning, announce_compiling, drive, refuse_bad_counts
+from understudy.engines.drive import CHECKPOINT_SECONDS, Checkpoint, drive, refuse_bad_checkpoint
+from understudy.engines.fit import NotConvergedWarning, announce_compiling, refuse_bad_counts
 from understudy.engines.ranked import Ranked
 from understudy.engines.run import Run
 from understudy.kernels.orders import log_order_each
@@ -257,6 +259,9 @@ def rank(
     seed: int | None = 0,
     threads: int | None = None,
     progress: bool | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Ranking:
     """Learn skills from the results of games.
 
@@ -269,7 +274,7 @@ def rank(
             "DNF", is behind all who have one. Players of one team in a game are one entry.
         winner_only: look at who won and at nothing else.
         noise: "entry" gives a team one noise, "player" one for each of its players.
-        draws, warmup, chains, seed, threads, progress: as in ``us.fit``.
+        draws, warmup, chains, seed, threads, progress, checkpoint, resume, checkpoint_seconds: as in ``us.fit``.
 
     >>> found = rank([["ann", "bob"]] * 8 + [["bob", "ann"]] * 2, draws=200, warmup=200, progress=False)
     >>> found.better("ann", "bob") > 0.9
@@ -279,33 +284,32 @@ def rank(
         raise ValueError(f"noise must be one of {', '.join(NOISES)}; it is {noise!r}")
     spread = _spread(prior)
     refuse_bad_counts(draws=draws, warmup=warmup, chains=chains, threads=threads, seed=seed)
+    file = refuse_bad_checkpoint(checkpoint, resume, checkpoint_seconds)
     orders = read_orders(results, game, player, position, team, winner_only)
     _look_for_open_ends(orders, flat=isinstance(prior, Flat))
     announce_compiling(progress)
     used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-    run = Run(
-        Ranked.build(orders, spread, noise),
-        draws=draws,
-        warmup=warmup,
-        thin=1,
-        chains=chains,
-        seed=used_seed,
-        init=None,
-    )
-    complete = drive(run, "orders", threads, progress)
-    if not complete and not all(chain.done for chain in run.chains):
-        raise KeyboardInterrupt
-    kept, stats = run.collect()
     kind = "learnt" if spread is None else "flat" if np.isinf(spread) else spread**2
-    settings = {
-        "seed": used_seed, "draws": draws, "warmup": warmup, "chains": chains, "complete": complete, "prior": kind,
-    }  # fmt: skip
+    settings = {"seed": used_seed, "draws": draws, "warmup": warmup, "chains": chains, "prior": kind}
+    engine = Ranked.build(orders, spread, noise)
+    run = Run(engine, draws=draws, warmup=warmup, thin=1, chains=chains, seed=used_seed, init=None)
+    keeper = None if file is None else Checkpoint(file, _fingerprint(orders, noise, settings), checkpoint_seconds)
+    kept, stats, complete = drive(run, engine.name, threads, progress, keeper, resume)
+    settings["complete"] = complete
     spreads = np.full(kept.shape[:2], np.inf) if kind == "flat" else kept[:, :, -2]
     ranking = Ranking(orders, kept[:, :, :-2], spreads, kept[:, :, -1], noise, stats, settings)
     summary = ranking.summary()
     if not summary.trusted:
         warnings.warn(summary.verdict, NotConvergedWarning, stacklevel=2)
     return ranking
+
+
+def _fingerprint(orders: Orders, noise: str, settings: Mapping[str, Any]) -> str:
+    """What a checkpoint must agree with before it is continued."""
+    digest = hashlib.sha256(repr((orders.names, noise, sorted(settings.items()))).encode())
+    for part in (orders.players, orders.first, orders.start, orders.tied, orders.known):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()
 
 
 def _spread(prior: Gaussian | Flat | None) -> float | None:

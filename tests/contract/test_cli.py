@@ -509,7 +509,8 @@ REFUSED = {
     "no draws": ((*FIT, "--draws", "0"), "draws must be a whole number"),
     "no threads": ((*FIT, "--threads", "0"), "--threads"),
     "a seed below zero": ((*FIT, "--seed", "-1"), "--seed"),
-    "nothing to resume": ((*FIT, "--resume"), "no checkpoint p.nc.checkpoint"),
+    "nothing to resume": (("fit", "good.csv", "--out", "posterior.nc", "--resume"), "no checkpoint posterior.nc.checkpoint to resume from, and posterior.nc is there already"),
+    "seconds below zero": ((*FIT, "--checkpoint-seconds", "-1"), "checkpoint_seconds must be a number of seconds"),
     "a missing table": (("fit", "none.csv", "--out", "p.nc"), "none.csv: there is no such file"),
     "another kind of table": (("fit", "good.xlsx", "--out", "p.nc"), "must end with"),
     "a table that is a folder": (("fit", "folder.csv", "--out", "p.nc"), "folder"),
@@ -572,6 +573,36 @@ def test_a_folder_that_may_not_be_written_is_refused(here: Path) -> None:
 def test_a_damaged_checkpoint_is_refused(here: Path) -> None:
     write(here / "p.nc.checkpoint", "not a checkpoint")
     assert "not a checkpoint" in refuses("fit", "decisions.csv", "--centred", "--out", "p.nc", "--resume", *SMALL)
+
+
+def test_resuming_begins_where_there_is_nothing_yet(here: Path) -> None:
+    words = ("fit", "decisions.csv", "--centred", *SMALL)
+    begun = works(*words, "--out", "p.nc", "--resume", "--checkpoint-seconds", "0")
+    assert "note: starting afresh; there is no checkpoint p.nc.checkpoint to resume from" in begun.stderr
+    works(*words, "--out", "whole.nc")
+    assert np.array_equal(load("p.nc").draws, load("whole.nc").draws)
+    assert not Path("p.nc.checkpoint").exists()
+
+
+def test_killed_before_the_checkpoint_is_removed_it_resumes_to_the_same_file(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("fit", "decisions.csv", "--centred", "--out", "p.nc", *SMALL)
+
+    def killed(self: Path, missing_ok: bool = False) -> None:
+        if self.name == "p.nc.checkpoint":
+            raise SystemExit(137)
+        unlink(self, missing_ok)
+
+    unlink = Path.unlink
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", killed)
+        assert run(*words).exit_code == 137
+    assert Path("p.nc.checkpoint").exists()
+    draws = load("p.nc").draws
+    works(*words, "--resume")
+    assert np.array_equal(load("p.nc").draws, draws)
+    assert not Path("p.nc.checkpoint").exists()
 
 
 def test_an_old_output_survives_a_run_that_fails(here: Path) -> None:

@@ -142,14 +142,23 @@ def fit(
             "dellacherie or rich."
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint that Ctrl-C left.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on from the checkpoint that a run left which was interrupted or killed, if there is one.",
+        ),
+    ] = False,
+    checkpoint_seconds: Annotated[
+        float, typer.Option(help="Seconds between checkpoints, about; 0 for one after every piece of work.")
+    ] = 30.0,
     seed: Seed = 0,
     no_progress: NoProgress = False,
     json: Json = False,
 ) -> None:
     """Learn the posterior of the values from a table of decisions, and say whether to trust it.
 
-    Ctrl-C leaves a checkpoint beside --out; the same command with --resume ends with the same draws.
+    A run that is interrupted or killed leaves a checkpoint beside --out; the same command with --resume ends with the same draws.
 
     Example: `understudy fit decisions.csv --centred --prior-variance 4 --out posterior.nc`, or
     `understudy fit games.jsonl --features rich --out player.nc` and then `understudy play player.nc`
@@ -178,6 +187,13 @@ def fit(
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     if checkpoint.exists() and not resume:
         say(f"note: starting afresh; {checkpoint} is from a run that was interrupted, and --resume would continue it")
+    if resume and not checkpoint.exists():
+        if out.exists():
+            raise ValueError(
+                f"there is no checkpoint {checkpoint} to resume from, and {out} is there already; leave out --resume to learn it afresh"
+            )
+        say(f"note: starting afresh; there is no checkpoint {checkpoint} to resume from")
+        resume = False
     options = {"utilities": utilities, "a": a, "b": b}
     began = time.monotonic()
     try:
@@ -186,6 +202,7 @@ def fit(
             post = run(
                 d, prior, engine, draws, warmup, chains, seed_from(seed), options=options, thin=thin, threads=threads,
                 progress=False if no_progress else None, checkpoint=checkpoint, resume=resume,
+                checkpoint_seconds=checkpoint_seconds,
             )  # fmt: skip
         made = post.draws.shape[1]
     except KeyboardInterrupt:

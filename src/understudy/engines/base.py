@@ -29,8 +29,8 @@ class Engine(Protocol):
     def warm(self, rng: np.random.Generator, state: State, left: int, piece: int) -> tuple[State, int]:
         """Go on with a warm-up that has so many iterations left; returns the new state and how many of them were made.
 
-        All that an engine learns, it learns here. About `piece` are made, or all at once by an engine that learns;
-        cutting a warm-up into pieces must not change what follows.
+        All that an engine learns, it learns here, and what it has learnt so far is in the state. About `piece` are made, or as many
+        as belong together; cutting a warm-up into pieces must not change what follows.
         """
         ...
 

@@ -12,13 +12,22 @@ importance weights (Pareto k) and not used; one that is used never works alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 
 import numpy as np
 
 from understudy._arrays import Floats
 from understudy.decisions import Decisions
-from understudy.engines.adapt import effective, learn_proposal, no_mixture, path_round, plan, wander, within_reach
+from understudy.engines.adapt import (
+    Proposal,
+    effective,
+    learn_proposal,
+    no_mixture,
+    path_round,
+    plan,
+    wander,
+    within_reach,
+)
 from understudy.engines.augmented import Augmented, Options, widest
 from understudy.engines.base import State, Stats
 from understudy.engines.chart import Chart, chart_target
@@ -35,6 +44,7 @@ from understudy.priors import Placed
 FEW = 12  # coefficients up to which a mixture is tried
 MIXTURES = 4  # random directions of interweaving a sweep
 BRIEF = 100  # a warm-up shorter than this learns nothing
+SHARES = (1.0, 2.0, 1.0, 0.3, 0.3, 0.3)  # of a fifth of the warm-up: what each stage but the last is said to have done
 WOVEN = 30_000_000  # numbers that interweaving may hold for its directions, 240 MB; beyond, there are no sweeps
 LEAPS = 5  # leaps are cheap: they are tried for so many parts
 WORTH, MOST = 0.3, 50  # a kept draw takes as many moves as make it worth about this many independent ones, up to MOST
@@ -75,73 +85,124 @@ class Blended:
         chart = Chart.of(self.placed, self.mode, self.information)
         width = len(self.information)
         x = np.sqrt(2.0) * rng.standard_normal(width) if init is None else chart.coordinates(init)
-        state = {"x": x, "gradient": np.zeros(width), "lead": np.zeros(len(self.decisions))}
+        state = {"x": x, "gradient": np.zeros(width), "lead": np.zeros(len(self.decisions)), "stage": np.zeros(2)}
         untuned = SWEEPS if self.weaves else path_round(0.1)
         return state | _frozen(chart, chart.turn, no_mixture(width), untuned)
 
     def warm(self, rng: np.random.Generator, state: State, left: int, piece: int) -> tuple[State, int]:
-        """Learn coordinates, step length, proposal and round, all at once."""
-        if left < BRIEF:
-            return self.advance(rng, state, 1, left)[0], left
-        return self._learn(rng, state, left // 5), left
+        """Learn coordinates, step length, proposal and round: a stage at a time, and as many stages as `piece` has room for.
 
-    def _learn(self, rng: np.random.Generator, state: State, part: int) -> State:
-        """Three parts of warm-up find coordinates, one the step in them; one each tries paths and sweeps."""
-        flat, draws = self._coordinates(rng, state, part)
-        chart, directions = flat.stretched(draws, POWER), self.directions(flat.stretched(draws, 1.0))
-        target, work = self.posterior(chart)
-        step, more = wander(rng, target, work, 0.5, chart.coordinates(flat.value(draws[-1])), part)
-        x = more[-1]
-        none, paths = no_mixture(len(x)), path_round(step)
-        labour = Labour.of(target, work, x, self.decisions.rows.shape[0])
-        new = state | {"x": x, "gradient": np.zeros_like(x)}
-
-        def tried(round: Round, mixture: Mixture, count: int) -> Floats:
-            nonlocal new
-            new, values, _ = self.advance(rng, new | _frozen(chart, directions, mixture, round), count, 1)
-            return values
-
-        by_path = tried(paths, none, part)
-        known = [flat.value(draws), chart.value(more), by_path]
-        path_rate, sweep_rate, leap_rate = effective(by_path) / part / labour.path(paths), 0.0, 0.0
-        if self.weaves:  # for no more labour than paths
-            count = int(np.clip(part * labour.path(paths) / labour.sweep, min(part, BRIEF), part))
-            known.append(tried(SWEEPS, none, count))
-            sweep_rate = effective(known[-1]) / count / labour.sweep
-        proposal = None
-        if self.few:
-            proposal = learn_proposal(rng, target, work, chart.coordinates(np.concatenate(known)), 500 * (1 + len(x)))
-            if proposal.usable:
-                by_leap = tried(LEAPING, proposal.mixture, LEAPS * part)
-                leap_rate = effective(by_leap) / len(by_leap) / labour.leap(proposal.mixture)
-        mixture, round = plan(path_rate, sweep_rate, leap_rate, proposal, paths, labour)
-        last = tried(round, mixture, LEAPS * part if round.leaps else part)
-        moves = int(
-            np.clip(
-                (WORTH if self.few or self.placed.scale is not None else LESS) * len(last) / effective(last), 1, MOST
-            )
-        )
-        if moves == MOST and self.weaves:  # whatever was learnt is no good: the move that needs no learning
-            round, mixture = SWEEPS, none
-        return new | _frozen(chart, directions, mixture, round._replace(moves=moves))
-
-    def _coordinates(self, rng: np.random.Generator, state: State, part: int) -> tuple[Chart, Floats]:
-        """Coordinates with the mean curvature of the log posterior as their unit, and draws in them.
-
-        One part of Hamiltonian moves in the coordinates of the normal approximation at the mode, two in those of the
-        mean curvature over these draws, bent to fit them, and bent again to the later draws.
+        What a stage leaves to the next stands in the state under "warm/", and goes when the last one is over.
         """
+        stage, part = (int(number) for number in state["stage"])
+        if stage == 0 and left < BRIEF:
+            return self.advance(rng, state, 1, left)[0], left
+        stages = (
+            self._look_around, self._find_coordinates, self._find_step, self._try_paths, self._try_sweeps, self._try_leaps,
+            self._choose_round,
+        )  # fmt: skip
+        part, made = part or left // 5, 0
+        while made < min(piece, left):
+            state = stages[stage](rng, state, part)
+            made = left if stage == len(SHARES) else made + int(SHARES[stage] * part)
+            stage += 1
+            state["stage"] = np.array([stage, part], dtype=np.float64)
+        return state, made
+
+    def _look_around(self, rng: np.random.Generator, state: State, part: int) -> State:
+        """One part of Hamiltonian moves in the coordinates of the normal approximation at the mode."""
         laplace = _chart(state)
         target, work = self.posterior(laplace)
         _, draws = wander(rng, target, work, 0.3, within_reach(target, work, state["x"]), part)
-        values = laplace.value(draws[part // 4 :])
+        return state | {"warm/known": laplace.value(draws[part // 4 :])}
+
+    def _find_coordinates(self, rng: np.random.Generator, state: State, part: int) -> State:
+        """Two parts in coordinates with the mean curvature over these draws as their unit, bent to fit them; bent again to the later
+        draws, and stretched some of the way to their covariance.
+        """
+        values = state["warm/known"]
         flat = self.flattened(rng, values)
         target, work = self.posterior(flat)
         _, draws = wander(rng, target, work, 0.5, flat.coordinates(values[-1]), 2 * part)
-        draws = draws[part // 4 :]
-        values = flat.value(draws)
+        values = flat.value(draws[part // 4 :])
         flat = self.flattened(rng, values)
-        return flat, flat.coordinates(values)
+        draws = flat.coordinates(values)
+        chart, directions = flat.stretched(draws, POWER), self.directions(flat.stretched(draws, 1.0))
+        x = chart.coordinates(flat.value(draws[-1]))
+        found = _frozen(chart, directions, no_mixture(len(x)), path_round(0.1))
+        return state | found | {"x": x, "gradient": np.zeros_like(x), "warm/known": flat.value(draws)}
+
+    def _find_step(self, rng: np.random.Generator, state: State, part: int) -> State:
+        """One part in these coordinates finds the step; from here on, draws of v are counted against their labour."""
+        chart = _chart(state)
+        target, work = self.posterior(chart)
+        step, draws = wander(rng, target, work, 0.5, state["x"], part)
+        x = draws[-1].copy()
+        return state | {
+            "x": x,
+            "warm/known": np.concatenate([state["warm/known"], chart.value(draws)]),
+            "warm/paths": np.array(path_round(step), dtype=np.float64),
+            "warm/labour": np.array(astuple(Labour.of(target, work, x, self.decisions.rows.shape[0]))),
+            "warm/rates": np.zeros(3),  # effective draws for a unit of labour, by paths, sweeps and leaps
+        }
+
+    def _try_paths(self, rng: np.random.Generator, state: State, part: int) -> State:
+        """One part of paths alone."""
+        paths, labour, rates = _learnt(state)
+        new, draws = self._tried(rng, state, paths, no_mixture(labour.width), part)
+        rates[0] = effective(draws) / part / labour.path(paths)
+        return new | {"warm/rates": rates, "warm/known": np.concatenate([state["warm/known"], draws])}
+
+    def _try_sweeps(self, rng: np.random.Generator, state: State, part: int) -> State:
+        """Sweeps alone, for no more labour than paths."""
+        if not self.weaves:
+            return dict(state)
+        paths, labour, rates = _learnt(state)
+        count = int(np.clip(part * labour.path(paths) / labour.sweep, min(part, BRIEF), part))
+        new, draws = self._tried(rng, state, SWEEPS, no_mixture(labour.width), count)
+        rates[1] = effective(draws) / count / labour.sweep
+        return new | {"warm/rates": rates, "warm/known": np.concatenate([state["warm/known"], draws])}
+
+    def _try_leaps(self, rng: np.random.Generator, state: State, part: int) -> State:
+        """With few coefficients, a mixture is fitted to all draws so far, and if it is of use, leaps alone are tried."""
+        if not self.few:
+            return dict(state)
+        chart, (_, labour, rates) = _chart(state), _learnt(state)
+        target, work = self.posterior(chart)
+        proposal = learn_proposal(rng, target, work, chart.coordinates(state["warm/known"]), 500 * (1 + labour.width))
+        new = state | {f"warm/{name}": each for name, each in proposal.mixture._asdict().items()}
+        new["warm/fit"] = np.array([proposal.efficiency, proposal.k])
+        if not proposal.usable:
+            return new
+        new, draws = self._tried(rng, new, LEAPING, proposal.mixture, LEAPS * part)
+        rates[2] = effective(draws) / len(draws) / labour.leap(proposal.mixture)
+        return new | {"warm/rates": rates}
+
+    def _choose_round(self, rng: np.random.Generator, state: State, part: int) -> State:
+        """The round, and how many of its moves make a draw; then all is frozen."""
+        paths, labour, rates = _learnt(state)
+        proposal = None
+        if "warm/fit" in state:
+            proposal = Proposal(
+                Mixture(*(state[f"warm/{name}"] for name in Mixture._fields)), *state["warm/fit"].tolist()
+            )
+        by_path, by_sweep, by_leap = rates.tolist()
+        mixture, round = plan(by_path, by_sweep, by_leap, proposal, paths, labour)
+        new, draws = self._tried(rng, state, round, mixture, LEAPS * part if round.leaps else part)
+        worth = WORTH if self.few or self.placed.scale is not None else LESS
+        moves = int(np.clip(worth * len(draws) / effective(draws), 1, MOST))
+        if moves == MOST and self.weaves:  # whatever was learnt is no good: the move that needs no learning
+            round, mixture = SWEEPS, no_mixture(labour.width)
+        kept = {name: each for name, each in new.items() if not name.startswith("warm/")}
+        return kept | _frozen(_chart(state), state["directions"], mixture, round._replace(moves=moves))
+
+    def _tried(
+        self, rng: np.random.Generator, state: State, round: Round, mixture: Mixture, count: int
+    ) -> tuple[State, Floats]:
+        """So many draws by a round of one's choosing."""
+        tuned = state | _frozen(_chart(state), state["directions"], mixture, round)
+        new, draws, _ = self.advance(rng, tuned, count, 1)
+        return new, draws
 
     def flattened(self, rng: np.random.Generator, values: Floats) -> Chart:
         """Coordinates in which the curvature of the log posterior, averaged over some draws of v, is the identity.
@@ -162,7 +223,7 @@ class Blended:
     def advance(self, rng: np.random.Generator, state: State, draws: int, thin: int) -> tuple[State, Floats, Stats]:
         """Go on for draws * thin moves of the round."""
         new = state | {name: state[name].copy() for name in ("x", "gradient", "carried", "lead")}
-        chart, round = _chart(state), Round(*(t(n) for t, n in zip(_ROUND, state["round"], strict=True)))
+        chart, round = _chart(state), _round(state["round"])
         target, work = self.posterior(chart)
         mixture = Mixture(*(state[f"mixture/{name}"] for name in Mixture._fields))
         out, accepted, sizes = np.empty((draws, len(chart.centre))), np.empty(draws), np.empty(draws)
@@ -216,6 +277,16 @@ PARTS = [field.name for field in fields(Chart)]
 
 def _chart(state: State) -> Chart:
     return Chart(*(state[f"chart/{name}"] for name in PARTS))
+
+
+def _round(numbers: Floats) -> Round:
+    return Round(*(kind(number) for kind, number in zip(_ROUND, numbers, strict=True)))
+
+
+def _learnt(state: State) -> tuple[Round, Labour, Floats]:
+    """What warm-up has found so far: the round of paths, what moves cost, and a copy of the rates."""
+    value, sweep, width = state["warm/labour"].tolist()
+    return _round(state["warm/paths"]), Labour(value, sweep, int(width)), state["warm/rates"].copy()
 
 
 def engine_map(chart: Chart, placed: Placed) -> Map:

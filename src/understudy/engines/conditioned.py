@@ -19,6 +19,7 @@ from understudy.decisions import Decisions
 from understudy.engines.base import State, Stats
 from understudy.kernels.conditioned import Problem, Room, curvature, make_room, unpack, walk
 from understudy.kernels.design import Design
+from understudy.kernels.hamiltonian import begin_tempo
 from understudy.kernels.orthant import Fields, below, hardest_first
 from understudy.likelihood import posterior_mode
 from understudy.noise import PlacedNoise
@@ -26,6 +27,7 @@ from understudy.priors import Placed
 
 LENGTH, WILLING = 2.5, 0.8  # of paths, in coordinates where the posterior is about one wide; the acceptance aimed at
 PARTS = (0.15, 0.15, 0.3, 0.4)  # of a warm-up, after each of which order, metric and step are learnt again
+STRAIGHT = 2  # so many parts find a metric from curvature alone
 BRIEF = 60  # a warm-up shorter than this learns nothing
 POINTS = 8  # draws over which curvature is averaged
 POWER = 0.5  # how far the metric goes from mean curvature, 0, to covariance, 1
@@ -99,33 +101,43 @@ class Conditioned:
         problem, room = self._posterior(mode)
         turn = self._metric(self._curvature(problem, room, mode[None], z[None]))
         x = np.zeros(len(mode)) if init is not None else 0.5 * rng.standard_normal(len(mode))
-        return {"x": x, "z": z, "centre": mode, "turn": turn, "order": mode, "step": np.array([TIMID])}
+        return {
+            "x": x, "z": z, "centre": mode, "turn": turn, "order": mode, "tempo": begin_tempo(TIMID),
+            "done": np.zeros(1), "seen": np.empty((0, len(mode))),
+        }  # fmt: skip
 
     def warm(self, rng: np.random.Generator, state: State, left: int, piece: int) -> tuple[State, int]:
-        """Learn order, metric and step, all at once."""
-        if left < BRIEF:
-            return self.advance(rng, state, 1, left)[0], left
-        done = 0
-        for part in PARTS:
-            count = min(round(part * left), left - done)
-            state, draws = self._learn(rng, state, count)
-            done += count
-            if part != PARTS[-1]:
-                state = self._settle(rng, state, draws[len(draws) // 3 :], straight=part == PARTS[0])
-        if done < left:
-            state = self.advance(rng, state, 1, left - done)[0]
-        return state, left
+        """Learn order, metric and step. The state counts what is done, and holds the draws seen in the present part."""
+        done = int(state["done"][0])
+        total = done + left
+        ends = [0, *np.cumsum([round(part * total) for part in PARTS]).clip(max=total).tolist()]
+        last = total < BRIEF or done >= ends[-1]
+        part = int(np.searchsorted(ends, done, side="right"))
+        count = min(piece, left if last else ends[part] - done)
+        if last:
+            state = self.advance(rng, state, 1, count)[0]
+        else:
+            state = self._learn(rng, state, count, part if done + count == ends[part] else None)
+        state = state | {"done": np.array([done + count], dtype=np.float64)}
+        if count < min(piece, left):
+            state, more = self.warm(rng, state, left - count, piece - count)
+            count += more
+        return state, count
 
-    def _learn(self, rng: np.random.Generator, state: State, count: int) -> tuple[State, Floats]:
-        """Go on while the step is learnt; the draws of theta."""
-        new = state | {"x": state["x"].copy(), "z": state["z"].copy()}
+    def _learn(self, rng: np.random.Generator, state: State, count: int, ends: int | None) -> State:
+        """Go on while the step is learnt; where a part ends, the step is settled, and but for the last part order and metric."""
+        new = state | {name: state[name].copy() for name in ("x", "z", "tempo")}
         problem, room = self._posterior(state["order"])
         draws, accepted, renewed = np.empty((count, len(new["x"]))), np.empty(count), np.empty(count)
         step = walk(
-            rng, problem, room, state["centre"], state["turn"], float(state["step"][0]), LENGTH, WILLING, 1,
+            rng, problem, room, state["centre"], state["turn"], new["tempo"], LENGTH, WILLING, 1,
             new["x"], new["z"], draws, accepted, renewed,
         )  # fmt: skip
-        return new | {"step": np.array([step])}, draws
+        seen = np.concatenate([state["seen"], draws])
+        if ends is None:
+            return new | {"seen": seen}
+        new |= {"tempo": begin_tempo(step), "seen": seen[:0]}
+        return new if ends == len(PARTS) else self._settle(rng, new, seen[len(seen) // 3 :], straight=ends <= STRAIGHT)
 
     def _settle(self, rng: np.random.Generator, state: State, draws: Floats, straight: bool) -> State:
         """Order and metric from these draws of theta; z begins anew, as another order gives it another meaning."""
@@ -145,7 +157,7 @@ class Conditioned:
         problem, room = self._posterior(state["order"])
         out, accepted, renewed = np.empty((draws, len(new["x"]))), np.empty(draws), np.empty(draws)
         walk(
-            rng, problem, room, state["centre"], state["turn"], float(state["step"][0]), LENGTH, 0.0, thin,
+            rng, problem, room, state["centre"], state["turn"], state["tempo"], LENGTH, 0.0, thin,
             new["x"], new["z"], out, accepted, renewed,
         )  # fmt: skip
         return new, self.reported(out), {"acceptance": accepted, "renewed": renewed}

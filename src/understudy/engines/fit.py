@@ -5,22 +5,21 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import time
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from understudy._arrays import Floats
-from understudy._files import refuse_unwritable
 from understudy.decisions import Decisions
 from understudy.engines.augmented import MOVES, Augmented, options_from, widest
 from understudy.engines.base import Engine
 from understudy.engines.blended import Blended
 from understudy.engines.conditioned import Conditioned
+from understudy.engines.drive import CHECKPOINT_SECONDS, Checkpoint, OtherRun, drive, refuse_bad_checkpoint
+from understudy.engines.laplace import Refused
 from understudy.engines.large import LARGE, fit_large
 from understudy.engines.run import Run
 from understudy.engines.sequential import Sequential
@@ -34,7 +33,6 @@ from understudy.shards import Folder
 
 ENGINES = ("auto", "blended", *MOVES, "ibis", "laplace")
 CORRELATED = ("auto", "conditioned", "da")  # engines for a full noise covariance
-CHECKPOINT_SECONDS = 30.0
 
 
 class NotConvergedWarning(UserWarning):
@@ -58,6 +56,7 @@ def fit(
     progress: bool | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
     cluster: Any = None,
 ) -> Posterior:
     """Learn the posterior of the value from decisions.
@@ -76,7 +75,10 @@ def fit(
         noise: ``FullNoise(base=...)`` learns the noise covariance of labelled actions; None keeps noise independent.
         threads: how many chains run at once; all cores unless said.
         progress: show a bar; unless said, only on a terminal.
-        checkpoint: a file the run is written to now and then, on Ctrl-C and at the end; resume=True continues it.
+        checkpoint: a file the run is written to now and then, on Ctrl-C and at the end; resume=True continues it to exactly the draws that
+            the run would have given.
+        checkpoint_seconds: how often, about. A young run is written more often, and one whose checkpoints take long more rarely, so
+            that they take up to a twentieth of the time; 0 writes one after every piece of a quarter of a second, whatever it costs.
         cluster: a ``dask.distributed.Client`` whose workers do the passes of "laplace"; the draws are the same to the last bit.
 
     Ctrl-C returns the draws made so far. A result that has not converged comes with a NotConvergedWarning.
@@ -85,11 +87,7 @@ def fit(
     if not isinstance(decisions, Decisions | Folder):
         raise ValueError(f"fit needs Decisions, not {type(decisions).__name__}; us.from_frame makes them from a table")
     refuse_bad_counts(draws=draws, warmup=warmup, chains=chains, thin=thin, threads=threads, seed=seed)
-    file = None if checkpoint is None else Path(checkpoint)
-    if file is not None:
-        refuse_unwritable(file)
-    if resume and file is None:
-        raise ValueError("resume=True needs the checkpoint file to resume from")
+    file = refuse_bad_checkpoint(checkpoint, resume, checkpoint_seconds)
     used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     asked = engine == "laplace" or isinstance(decisions, Folder) or cluster is not None
     if asked:
@@ -99,12 +97,18 @@ def fit(
     plain = engine == "auto" and noise is None and not options and init is None and thin == 1
     if asked or (plain and len(decisions) >= LARGE):
         announce_compiling(progress)
-        found = fit_large(
-            decisions, prior, draws=draws, chains=chains, seed=used_seed,
-            cluster=cluster, threads=threads, progress=progress, checkpoint=file, resume=resume, asked=asked,
-        )  # fmt: skip
-        if found is not None:
-            return found
+        try:
+            return fit_large(
+                decisions, prior, draws=draws, chains=chains, seed=used_seed, cluster=cluster, threads=threads, progress=progress,
+                checkpoint=file, resume=resume, checkpoint_seconds=checkpoint_seconds,
+            )  # fmt: skip
+        except Refused as reason:
+            if asked:
+                raise ValueError(f'the engine "laplace" cannot certify an answer: {reason}') from None
+            resume = False  # what there was to resume has been refused; chains begin
+        except OtherRun:
+            if asked:  # otherwise it may belong to the chains that took over
+                raise
     assert isinstance(decisions, Decisions)
     _ = decisions.taken  # refuses decisions without choices
     placed = place(prior, decisions)
@@ -126,14 +130,12 @@ def fit(
         init=_starting_points(init, chains, len(decisions.names)),
     )  # fmt: skip
 
-    mark = "" if file is None else fingerprint(decisions, placed, machine.name, settings, placed_noise)
-    if resume:
-        assert file is not None
-        run.restore(file, mark)
-    complete = drive(run, machine.name, threads, progress, file, mark)
-    if not complete and not all(chain.done for chain in run.chains):
-        raise KeyboardInterrupt
-    kept, stats = run.collect()
+    keeper = None
+    if file is not None:
+        keeper = Checkpoint(
+            file, fingerprint(decisions, placed, machine.name, settings, placed_noise), checkpoint_seconds
+        )
+    kept, stats, complete = drive(run, machine.name, threads, progress, keeper, resume)
     width = len(decisions.names)
     covariance = None if noise is None else _matrices(kept[:, :, width:])
     posterior = Posterior(
@@ -216,38 +218,6 @@ def refuse_bad_counts(**counts: int | None) -> None:
             continue
         if not isinstance(number, int | np.integer) or number < least:
             raise ValueError(f"{what} must be a whole number, at least {least}; it is {number!r}")
-
-
-def drive(
-    run: Run, name: str, threads: int | None, progress: bool | None, file: Path | None = None, mark: str = ""
-) -> bool:
-    """Run to the end with a bar and checkpoints; False when Ctrl-C ended it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    workers = threads or min(len(run.chains), os.cpu_count() or 1)
-    show = sys.stderr.isatty() if progress is None else progress
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-    )
-    written = time.monotonic()
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not show) as bar:
-        task = bar.add_task(f"{name}: {len(run.chains)} chains", total=run.total, completed=run.done)
-        try:
-            for done in run.go(workers):
-                bar.update(task, completed=done)
-                if file is not None and time.monotonic() - written > CHECKPOINT_SECONDS:
-                    run.save(file, mark)
-                    written = time.monotonic()
-        except KeyboardInterrupt:
-            return False
-        finally:
-            if file is not None:
-                run.save(file, mark)
-    return True
 
 
 def _starting_points(init: Any, chains: int, width: int) -> Floats | None:

@@ -16,6 +16,7 @@ from understudy._arrays import Floats
 from understudy.decisions import Decisions
 from understudy.engines.adapt import LENGTH, WILLING, effective
 from understudy.engines.base import State, Stats
+from understudy.kernels.hamiltonian import begin_tempo
 from understudy.kernels.unknown import Belief, Choices, Pace, Rows, go_on, learn_pace
 from understudy.likelihood import posterior_mode
 from understudy.priors import Placed
@@ -80,26 +81,66 @@ class Joint:
         turn, shape = np.ascontiguousarray(self._turn), self.rows.shape
         v = self.mode + np.sqrt(2.0) * (turn @ rng.standard_normal(turn.shape[1])) if init is None else init.copy()
         small = np.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential(shape.size) / shape
-        return {"v": v, "t": small, "turn": turn, "own": self._spread, "step": np.array([SAFE]), "moves": np.ones(1)}
+        return {
+            "v": v, "t": small, "turn": turn, "own": self._spread, "step": np.array([SAFE]), "moves": np.ones(1),
+            "tempo": begin_tempo(2.0 * SAFE), "done": np.zeros(1), "seen": np.empty((0, v.size + small.size)),
+        }  # fmt: skip
 
     def warm(self, rng: np.random.Generator, state: State, left: int, piece: int) -> tuple[State, int]:
-        """Learn reach, step and thinning, all at once."""
-        if left < BRIEF:
-            return self.advance(rng, state, 1, left)[0], left
-        new = {name: value.copy() for name, value in state.items()}
-        for i, part in enumerate(PARTS):
-            values, cells = np.empty((int(part * left), new["v"].size)), np.empty((int(part * left), new["t"].size))
-            step = learn_pace(
-                rng, self.rows, self.choices, self._belief, self._pace(new), 2.0 * SAFE, WILLING,
-                new["v"], new["t"], values, cells,
-            )  # fmt: skip
-            new["step"] = np.array([step])
-            if i < len(PARTS) - 1:
-                late = slice(len(values) // 4, None)
-                new |= {"turn": self._reach(values[late]), "own": self._cells(cells[late])}
-        rest = left - sum(int(part * left) for part in PARTS)
-        new, draws, _ = self.advance(rng, new, rest, 1)
-        return new | {"moves": np.array([np.clip(round(WORTH * rest / effective(draws)), 1, MOST)])}, left
+        """Learn reach, step and thinning. The state counts what is done, and holds the draws seen in the present part."""
+        done = int(state["done"][0])
+        total = done + left
+        if total < BRIEF:
+            count = min(piece, left)
+            return self.advance(rng, state, 1, count)[0] | {"done": np.array([done + count], dtype=np.float64)}, count
+        ends = [0, *np.cumsum([int(part * total) for part in PARTS]).tolist(), total]
+        part = int(np.searchsorted(ends, done, side="right"))
+        count = min(piece, ends[part] - done)
+        new = self._learn(rng, state, count) if part <= len(PARTS) else self._try(rng, state, count)
+        new["done"] = np.array([done + count], dtype=np.float64)
+        if done + count == ends[part]:
+            new = self._settle(new, part)
+        if count < min(piece, left):
+            new, more = self.warm(rng, new, left - count, piece - count)
+            count += more
+        return new, count
+
+    def _learn(self, rng: np.random.Generator, state: State, count: int) -> State:
+        """Go on while the step is learnt."""
+        new = state | {name: state[name].copy() for name in ("v", "t", "tempo")}
+        draws = np.empty((count, new["v"].size + new["t"].size))
+        step = learn_pace(
+            rng,
+            self.rows,
+            self.choices,
+            self._belief,
+            self._pace(new),
+            new["tempo"],
+            WILLING,
+            new["v"],
+            new["t"],
+            draws,
+        )
+        return new | {"step": np.array([step]), "seen": np.concatenate([state["seen"], draws])}
+
+    def _try(self, rng: np.random.Generator, state: State, count: int) -> State:
+        """Go on with all that was learnt."""
+        new, draws, _ = self.advance(rng, state, count, 1)
+        return new | {"seen": np.concatenate([state["seen"], draws])}
+
+    def _settle(self, state: State, part: int) -> State:
+        """What the draws of a part teach: the first ones how far to reach, the last how many iterations make a kept draw."""
+        seen, width = state["seen"], state["v"].size
+        new = state | {"tempo": begin_tempo(2.0 * SAFE), "seen": seen[:0]}
+        if part > len(PARTS):
+            return new | {"moves": np.array([np.clip(round(WORTH * len(seen) / effective(seen)), 1, MOST)])}
+        if part == len(PARTS):
+            return new
+        late = seen[len(seen) // 4 :]
+        return new | {
+            "turn": self._reach(np.ascontiguousarray(late[:, :width])),
+            "own": self._cells(np.ascontiguousarray(late[:, width:])),
+        }
 
     def _reach(self, values: Floats) -> Floats:
         """The turn for which draws of v are about one wide, pulled to the first guess with the force of D draws."""

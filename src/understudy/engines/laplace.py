@@ -64,6 +64,8 @@ class Laplace:
     @property
     def share(self) -> float:
         """About how much of the work is done, if Newton's method needs four passes and one round of proposals is enough."""
+        if not self.state:
+            return 0.0
         s, newton, weigh = self.state, 4.0 * NEWTON_COST, SPARE * self.wanted
         part = float(s["piece"][0]) / len(self.shards)
         if s["phase"][0] == NEWTON:

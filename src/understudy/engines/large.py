@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import sys
-import time
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from understudy._files import whole_file
 from understudy.decisions import Decisions
-from understudy.engines.laplace import Laplace, Refused
+from understudy.engines.drive import Checkpoint, see_through
+from understudy.engines.laplace import Laplace
 from understudy.engines.passes import Labourers, Threads
 from understudy.engines.tally import merged
 from understudy.posterior import Posterior
@@ -23,11 +19,6 @@ from understudy.shards import Folder, Held, Shards
 
 LARGE = 50_000  # decisions from which on the default engine takes this road first
 KEPT = 1000  # decisions that a posterior learnt from a folder holds on to
-CHECKPOINT_SECONDS = 30.0
-
-
-class OtherRun(ValueError):
-    """A checkpoint belongs to another run."""
 
 
 def fit_large(
@@ -37,35 +28,27 @@ def fit_large(
     draws: int,
     chains: int,
     seed: int,
-    cluster: Any = None,
-    threads: int | None = None,
-    progress: bool | None = None,
-    checkpoint: Path | None = None,
-    resume: bool = False,
-    asked: bool = True,
-) -> Posterior | None:
-    """Run the engine "laplace" with a bar and checkpoints.
-
-    Where the answer cannot be certified, or the checkpoint is of another engine: says so if this engine was asked for, else None.
-    """
+    cluster: Any,
+    threads: int | None,
+    progress: bool | None,
+    checkpoint: Path | None,
+    resume: bool,
+    checkpoint_seconds: float,
+) -> Posterior:
+    """Run the engine "laplace" with a bar and checkpoints. Raises Refused where the answer cannot be certified."""
     shards = decisions if isinstance(decisions, Folder) else Held(*merged(decisions))
     placed = place(prior, shards)
     settings = {"seed": seed, "draws": draws, "warmup": 0, "chains": chains, "thin": 1, "options": {}}
     engine = Laplace(shards, _labourers(shards, cluster, threads), placed, draws * chains, seed)
-    mark = "" if checkpoint is None else fingerprint(shards, placed, settings)
-    try:
-        if resume:
-            assert checkpoint is not None
-            restore(engine, checkpoint, mark)
-        _drive(engine, progress, checkpoint, mark)
-    except OtherRun:
-        if asked:
-            raise
-        return None
-    except Refused as reason:
-        if asked:
-            raise ValueError(f'the engine "laplace" cannot certify an answer: {reason}') from None
-        return None
+    keeper = None
+    if checkpoint is not None:
+        keeper = Checkpoint(checkpoint, fingerprint(shards, placed, settings), checkpoint_seconds)
+    if resume:
+        assert keeper is not None
+        _, engine.state = keeper.read()
+    title = f"laplace: {shards.count:,} decisions"
+    if not see_through(engine.go(), lambda: ({}, engine.state), title, engine.share, 1.0, progress, keeper, resume):
+        raise KeyboardInterrupt
     values, stats, told = engine.draws()
     shape = (chains, draws)
     kept = decisions.some()[:KEPT] if isinstance(decisions, Folder) else decisions
@@ -83,55 +66,6 @@ def _labourers(shards: Shards, cluster: Any, threads: int | None) -> Labourers:
 
     refuse_no_client(cluster)
     return Workers(shards, cluster)
-
-
-def _drive(engine: Laplace, progress: bool | None, file: Path | None, mark: str) -> None:
-    """Work to the end with a bar and checkpoints, the last of them on Ctrl-C too."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    show = sys.stderr.isatty() if progress is None else progress
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-    )
-    written = time.monotonic()
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not show) as bar:
-        task = bar.add_task(f"laplace: {engine.shards.count} decisions", total=1.0)
-        try:
-            for share in engine.go():
-                bar.update(task, completed=share)
-                if file is not None and time.monotonic() - written > CHECKPOINT_SECONDS:
-                    save(engine, file, mark)
-                    written = time.monotonic()
-        finally:
-            if file is not None and engine.state:
-                save(engine, file, mark)
-
-
-def save(engine: Laplace, path: Path, mark: str) -> None:
-    """Write everything needed to go on, in one step that cannot leave half a file."""
-    head = json.dumps({"fingerprint": mark})
-    arrays: dict[str, Any] = {**engine.state, "head": np.frombuffer(head.encode(), dtype=np.uint8)}
-    with whole_file(path) as stream:
-        np.savez(stream, **arrays)
-
-
-def restore(engine: Laplace, path: Path, mark: str) -> None:
-    """Pick up where `save` left off; refuses a checkpoint of another problem."""
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        head = json.loads(arrays.pop("head").tobytes())
-    except FileNotFoundError:
-        raise ValueError(f"there is no checkpoint {path} to resume from") from None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        raise ValueError(f"{path} is not a checkpoint of understudy, or it is damaged") from None
-    if head["fingerprint"] != mark:
-        raise OtherRun(f"the checkpoint {path} belongs to other decisions, prior or settings; run without resuming")
-    engine.state = arrays
 
 
 def fingerprint(shards: Shards, placed: Placed, settings: dict[str, Any]) -> str:

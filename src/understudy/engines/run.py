@@ -6,59 +6,81 @@ checkpoints and Ctrl-C are loops around it. How a run is cut into pieces does no
 
 from __future__ import annotations
 
-import json
 import time
-import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from understudy._arrays import Floats
-from understudy._files import whole_file
 from understudy.engines.base import Engine, State
 
 PIECE_SECONDS = 0.25
 
+Packed = tuple[dict[str, Any], dict[str, Any]]
+"""A run written down: what JSON can hold, and arrays."""
+
+
+class Kept(NamedTuple):
+    """Where a chain is between two pieces: its generator, its state (None before the first), iterations of warm-up, draws."""
+
+    generator: Any
+    state: State | None
+    warm: int
+    done: int
+
 
 class Chain:
-    """One chain: its generator, its state, and what it has drawn."""
+    """One chain: where it is, and what it has drawn.
+
+    Generator, state and counts change together, at the end of a piece: whoever looks in between, after Ctrl-C or a mistake, finds them as they
+    were before it.
+    """
 
     def __init__(self, engine: Engine, seed: np.random.SeedSequence, init: Floats | None) -> None:
         self.engine = engine
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.init = init
-        self.state: State | None = None
-        self.warm = 0
+        self.kept = Kept(self.rng.bit_generator.state, None, 0, 0)
         self.draws: list[Floats] = []
         self.stats: list[dict[str, Floats]] = []
-        self.done = 0
         self.pace = 1e-3  # seconds an iteration, measured; only decides where a run is cut
+
+    @property
+    def warm(self) -> int:
+        """Iterations of the warm-up that were made."""
+        return self.kept.warm
+
+    @property
+    def done(self) -> int:
+        """Draws that were made."""
+        return self.kept.done
 
     def advance(self, warmup: int, draws: int, thin: int) -> None:
         """Go on for about a quarter of a second."""
-        if self.state is None:
-            self.state = self.engine.start(self.rng, self.init)
+        _, state, warm, done = self.kept
+        if state is None:
+            state = self.engine.start(self.rng, self.init)
         began = time.perf_counter()
         piece = max(1, int(PIECE_SECONDS / self.pace))
-        if self.warm < warmup:
-            self.state, iterations = self.engine.warm(self.rng, self.state, warmup - self.warm, piece)
-            self.warm += iterations
+        if warm < warmup:
+            state, iterations = self.engine.warm(self.rng, state, warmup - warm, piece)
+            warm += iterations
         else:
-            count = min(max(1, piece // thin), draws - self.done)
+            count = min(max(1, piece // thin), draws - done)
             if count == 0:
                 return
-            self.state, made, stats = self.engine.advance(self.rng, self.state, count, thin)
-            self.draws.append(made)
-            self.stats.append(dict(stats))
-            self.done += count
-            iterations = count * thin
+            state, made, stats = self.engine.advance(self.rng, state, count, thin)
             if not np.isfinite(made).all():
                 raise ValueError(
                     f'the engine "{self.engine.name}" produced numbers that are not finite; rescale the features'
                 )
+            self.draws.append(made)
+            self.stats.append(dict(stats))
+            done += count
+            iterations = count * thin
+        self.kept = Kept(self.rng.bit_generator.state, state, warm, done)
         self.pace = max((time.perf_counter() - began) / iterations, 1e-9)
 
 
@@ -100,41 +122,26 @@ class Run:
         stats = {n: np.stack([np.concatenate([s[n] for s in c.stats])[:count] for c in self.chains]) for n in names}
         return draws, stats
 
-    def save(self, path: Path, fingerprint: str) -> None:
-        """Write everything needed to go on, in one step that cannot leave half a file."""
+    def packed(self) -> Packed:
+        """Everything needed to go on, as of each chain's last whole piece: what is plain, and arrays."""
+        heads: list[dict[str, Any]] = []
         arrays: dict[str, Any] = {}
-        heads = []
         for i, chain in enumerate(self.chains):
-            heads.append({"rng": chain.rng.bit_generator.state, "warm": chain.warm, "done": chain.done})
-            arrays |= {f"{i}/state/{name}": value for name, value in (chain.state or {}).items()}
-            if chain.draws:
-                arrays[f"{i}/draws"] = np.concatenate(chain.draws)
-                arrays |= {f"{i}/stats/{n}": np.concatenate([s[n] for s in chain.stats]) for n in chain.stats[0]}
-        head = json.dumps({"fingerprint": fingerprint, "chains": heads})
-        arrays["head"] = np.frombuffer(head.encode(), dtype=np.uint8)
-        with whole_file(path) as stream:
-            np.savez(stream, **arrays)
+            generator, state, warm, done = chain.kept
+            heads.append({"rng": generator, "warm": warm, "done": done})
+            arrays |= {f"{i}/state/{name}": value for name, value in (state or {}).items()}
+            if done:
+                arrays[f"{i}/draws"] = np.concatenate(chain.draws)[:done]
+                arrays |= {f"{i}/stats/{n}": np.concatenate([s[n] for s in chain.stats])[:done] for n in chain.stats[0]}
+        return {"chains": heads}, arrays
 
-    def restore(self, path: Path, fingerprint: str) -> None:
-        """Pick up where `save` left off; refuses a checkpoint of another problem."""
-        try:
-            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-                arrays = {name: stored[name] for name in stored.files}
-            head = json.loads(arrays.pop("head").tobytes())
-        except FileNotFoundError:
-            raise ValueError(f"there is no checkpoint {path} to resume from") from None
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            raise ValueError(f"{path} is not a checkpoint of understudy, or it is damaged") from None
-        if head["fingerprint"] != fingerprint:
-            raise ValueError(
-                f"the checkpoint {path} belongs to other decisions, prior or settings; run without resuming"
-            )
+    def unpack(self, head: dict[str, Any], arrays: dict[str, Any]) -> None:
+        """Pick up where `packed` left off."""
         for i, (chain, kept) in enumerate(zip(self.chains, head["chains"], strict=True)):
-            chain.rng.bit_generator.state = kept["rng"]
-            chain.warm, chain.done = kept["warm"], kept["done"]
             state = {n.removeprefix(f"{i}/state/"): a for n, a in arrays.items() if n.startswith(f"{i}/state/")}
-            chain.state = state or None
-            if f"{i}/draws" in arrays:
+            chain.kept = Kept(kept["rng"], state or None, kept["warm"], kept["done"])
+            chain.rng.bit_generator.state = kept["rng"]
+            if chain.done:
                 chain.draws = [arrays[f"{i}/draws"]]
                 prefix = f"{i}/stats/"
                 chain.stats = [{n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}]

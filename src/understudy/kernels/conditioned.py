@@ -21,7 +21,7 @@ import numpy as np
 from understudy._arrays import Floats
 from understudy.kernels._jit import jit
 from understudy.kernels.design import Design, dot, multiply, transpose_multiply
-from understudy.kernels.hamiltonian import HOPELESS, JITTER, averaged_step
+from understudy.kernels.hamiltonian import HOPELESS, JITTER, retune
 from understudy.kernels.orthant import (
     Fields,
     Pass,
@@ -299,7 +299,7 @@ def walk(
     room: Room,
     centre: Floats,
     turn: Floats,
-    step: float,
+    tempo: Floats,
     length: float,
     goal: float,
     thin: int,
@@ -311,24 +311,24 @@ def walk(
 ) -> float:
     """As many draws of theta as out (n, .) has, z and theta in turn, paths of about `length`.
 
-    Where goal > 0, the step learns to be accepted with that probability. Returns the averaged step.
+    tempo: the step and what it has learnt from so far (`hamiltonian.begin_tempo`). Where goal > 0, it goes on learning, in place, to be
+    accepted with that probability. Returns the averaged step.
     """
     logs = np.empty((z.size, 2))
     below(z, logs)
     prepare(problem, room, theta_of(centre, turn, x))
     weigh(problem.fields, room.m, room.roots, logs, room.work, room.now)
-    first, short, averaged = step, 0.0, math.log(step)
     for n in range(out.shape[0]):
         accepted[n], renewed[n] = 0.0, 0.0
         for _ in range(thin):
             renewed[n] += refresh(rng, problem, room, theta_of(centre, turn, x), z, logs) / thin
-            count = max(1, int((0.7 + 0.6 * rng.random()) * length / step + 0.5))
-            probability = travel(rng, problem, room, logs, centre, turn, step, min(count, 500), x)
+            count = max(1, int((0.7 + 0.6 * rng.random()) * length / tempo[0] + 0.5))
+            probability = travel(rng, problem, room, logs, centre, turn, tempo[0], min(count, 500), x)
             accepted[n] += probability / thin
         if goal > 0.0:
-            step, short, averaged = averaged_step(n, first, goal, probability, short, averaged)
+            retune(tempo, goal, probability, 1e-2 * tempo[1])
         out[n] = theta_of(centre, turn, x)
-    return math.exp(averaged)
+    return math.exp(tempo[4])
 
 
 @jit

@@ -61,19 +61,25 @@ def travel(
     return probability
 
 
-@inline
-def averaged_step(
-    n: int, first: float, goal: float, probability: float, short: float, averaged: float
-) -> tuple[float, float, float]:
-    """Dual averaging (Hoffman and Gelman 2014, section 3.2) after the n-th move: the next step, and what it remembers.
+@jit
+def begin_tempo(step: float) -> Floats:
+    """What a step learns with: itself, the step it began with, the moves it saw, how far acceptance falls short, log of the mean step."""
+    return np.array([step, step, 0.0, 0.0, math.log(step)])
 
-    first: the step it began with. short: by how much acceptance falls short of `goal`. averaged: log of the mean step.
+
+@inline
+def retune(tempo: Floats, goal: float, probability: float, least: float) -> None:
+    """Dual averaging (Hoffman and Gelman 2014, section 3.2) after one more move, in place; the step stays above `least`.
+
+    All it remembers is in tempo (5,), so that learning can be broken off and picked up again.
     """
+    first, n, short = tempo[1], tempo[2], tempo[3]
     share = 1.0 / (n + 11.0)
     short = (1.0 - share) * short + share * (goal - probability)
     now = min(math.log(2.0 * first) - math.sqrt(n + 1.0) / 0.05 * short, math.log(1.9))
     weight = (n + 1.0) ** -0.75
-    return max(math.exp(now), 1e-2 * first), short, weight * now + (1.0 - weight) * averaged
+    tempo[4] = weight * now + (1.0 - weight) * tempo[4]
+    tempo[0], tempo[2], tempo[3] = max(math.exp(now), least), n + 1.0, short
 
 
 @jit
@@ -94,10 +100,10 @@ def learn_step(
     gradient, momentum = np.empty(x.size), np.empty(x.size)
     other, slope, height = np.empty(x.size), np.empty(x.size), np.empty(1)
     height[0] = log_posterior(target, work, x, -np.inf, gradient)
-    first, short, averaged = step, 0.0, math.log(step)
+    tempo = begin_tempo(step)
     for n in range(out.shape[0]):
-        count = min(max(1, int(length / step + 0.5)), 500)
-        probability = travel(rng, target, work, step, count, count, x, height, gradient, momentum, other, slope)
-        step, short, averaged = averaged_step(n, first, goal, probability, short, averaged)
+        count = min(max(1, int(length / tempo[0] + 0.5)), 500)
+        probability = travel(rng, target, work, tempo[0], count, count, x, height, gradient, momentum, other, slope)
+        retune(tempo, goal, probability, 1e-2 * step)
         out[n] = x
-    return math.exp(averaged)
+    return math.exp(tempo[4])

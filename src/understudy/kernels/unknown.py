@@ -22,7 +22,7 @@ from understudy._arrays import Floats, Ints
 from understudy.kernels._jit import jit
 from understudy.kernels.collapsed import Offers, Room, log_likelihood, make_room
 from understudy.kernels.design import dot
-from understudy.kernels.hamiltonian import HOPELESS, JITTER
+from understudy.kernels.hamiltonian import HOPELESS, JITTER, retune
 
 SHARES = np.array([0.0, 0.5, 0.9])  # kept by a refresh: none, half, most; drawn each time
 
@@ -280,28 +280,21 @@ def learn_pace(
     choices: Choices,
     belief: Belief,
     pace: Pace,
-    step: float,
+    tempo: Floats,
     goal: float,
     v: Floats,
     t: Floats,
-    values: Floats,
-    cells: Floats,
+    out: Floats,
 ) -> float:
-    """The same while the step learns to be accepted with probability `goal` (as in `hamiltonian.learn_step`).
+    """The same while the step learns to be accepted with probability `goal`; tempo (5,) is what it has learnt with so far.
 
-    Keeps v and t of each iteration in values (n, K) and cells (n, C). Returns the averaged step.
+    Keeps v and t of each iteration in out (n, K + C). Returns the averaged step.
     """
     work = make_work(rows, choices, v.size)
-    aim, short, averaged = math.log(2.0 * step), 0.0, math.log(step)
-    for n in range(values.shape[0]):
-        probability = path(rng, rows, choices, belief, work, pace, step, v, t)
+    for n in range(out.shape[0]):
+        probability = path(rng, rows, choices, belief, work, pace, tempo[0], v, t)
         refresh(rng, rows, choices, work, v, t)
-        share = 1.0 / (n + 11.0)
-        short = (1.0 - share) * short + share * (goal - probability)
-        now = min(aim - math.sqrt(n + 1.0) / 0.05 * short, math.log(1.9))
-        weight = (n + 1.0) ** -0.75
-        averaged = weight * now + (1.0 - weight) * averaged
-        step = max(math.exp(now), 1e-4)
-        values[n] = v
-        cells[n] = t
-    return math.exp(averaged)
+        retune(tempo, goal, probability, 1e-4)
+        out[n, : v.size] = v
+        out[n, v.size :] = t
+    return math.exp(tempo[4])

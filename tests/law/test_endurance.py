@@ -1,0 +1,90 @@
+"""kill -9 at any moment: every file can be read, and resuming ends with exactly the draws of a run that nobody disturbed.
+
+`tests/mortals.py` does the killing, from one resident process; a round is one run with one to three deaths, at random moments or
+just when a file is being written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from mortals import PROBLEMS
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
+TESTS = Path(__file__).parents[1]
+ROUNDS = 7  # for each of 16 problems: 112 in all
+
+
+class Ask(Protocol):
+    """Rounds of deaths: what was seen."""
+
+    def __call__(self, problem: str, count: int, seed: Any, **more: Any) -> Any: ...
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
+    """A resident process that does as asked."""
+    folder = tmp_path_factory.mktemp("mortals")
+    environment = os.environ | {"UNDERSTUDY_MORTALS": str(folder), "OPENBLAS_NUM_THREADS": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    with subprocess.Popen(
+        [sys.executable, str(TESTS / "mortals.py")],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def ask(problem: str, count: int, seed: Any, **more: Any) -> Any:
+            order = {"problem": problem, "count": count, "seed": seed, **more}
+            print(json.dumps(order), file=process.stdin, flush=True)
+            return json.loads(process.stdout.readline())  # type: ignore[union-attr]
+
+        try:
+            yield ask
+        finally:
+            process.stdin.close()
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_killed_and_resumed_it_ends_with_the_same_draws(ask: Ask, problem: str) -> None:
+    found = ask(problem, 1, seed=1)
+    assert found["wrong"] == []
+    assert sum(found["deaths"]) >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_a_hundred_rounds(ask: Ask, problem: str) -> None:
+    found = ask(problem, ROUNDS, seed=2)
+    assert found["wrong"] == []
+    assert sum(found["deaths"]) >= ROUNDS
+
+
+MUTANTS = {
+    "in place": (
+        "da",
+        "a checkpoint that is written where it stands",
+        "not a checkpoint of understudy, or it is damaged",
+    ),
+    "generator": ("px-both", "a checkpoint that forgets the generator", "draws differs"),
+    "round": ("blended", "one that forgets what warm-up learnt", "draws differs"),
+    "tempo": ("conditioned", "one that forgets how far the step has come", "draws differs"),
+    "stage": ("a learnt size", "one that forgets how far warm-up has come", "draws differs"),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_wrong_checkpoints_are_noticed(ask: Ask, mutant: str) -> None:
+    problem, _, complaint = MUTANTS[mutant]
+    found = ask(
+        problem, 1, seed=f"without {mutant}", deaths=[("rename", 4), ("rename", 6), ("rename", 8)], mutant=mutant
+    )
+    assert any(complaint in each or "ended with" in each for each in found["wrong"]), found
