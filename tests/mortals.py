@@ -20,6 +20,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -109,9 +110,9 @@ def ranked(folder: Path | None) -> Result:
 
 
 def streamed(folder: Path | None) -> Result:
-    decisions, file = features(30), None if folder is None else folder / "stream.nc"
+    decisions, file = features(16), None if folder is None else folder / "stream.nc"
     fresh = file is None or not file.exists()
-    stream = us.Stream(3, us.Gaussian(9.0), 150, seed=3) if fresh else us.Stream.load(file)  # type: ignore[arg-type]
+    stream = us.Stream(3, us.Gaussian(9.0), 100, seed=3) if fresh else us.Stream.load(file)  # type: ignore[arg-type]
     for t in range(len(stream), len(decisions)):
         stream.update(decisions[t : t + 1])
         if file is not None:
@@ -128,8 +129,8 @@ def typed(folder: Path | None) -> Result:
     if not table.exists():
         us.to_file(states(), table)
     if not out.exists() or out.with_name("posterior.nc.checkpoint").exists():
-        words = f"fit {table} --out {out} --centred --prior-variance 4 --draws 300 --warmup 200 --chains 2 --seed 5 --json --no-progress"
-        sys.argv = ["understudy", *words.split(), "--resume", "--checkpoint-seconds", "0"]
+        words = "--centred --prior-variance 4 --draws 4000 --warmup 300 --chains 2 --seed 5 --json --no-progress --resume --checkpoint-seconds 0"
+        sys.argv = ["understudy", "fit", str(table), "--out", str(out), *words.split()]
         try:
             main()
         except SystemExit as end:
@@ -140,13 +141,13 @@ def typed(folder: Path | None) -> Result:
 
 
 PROBLEMS: dict[str, Callable[[Path | None], Result]] = {
-    "blended": fitted(states, 1000, engine="blended"),
-    "a learnt size": fitted(states, 800, engine="blended", prior=us.Gaussian("learn")),
-    "da": fitted(states, 8000, engine="da"),
-    "px-scale": fitted(states, 8000, engine="px-scale"),
-    "px-translate": fitted(states, 8000, engine="px-translate"),
-    "px-both": fitted(states, 8000, engine="px-both"),
-    "ibis": fitted(features, 150, engine="ibis"),
+    "blended": fitted(states, 500, engine="blended"),
+    "a learnt size": fitted(states, 400, engine="blended", prior=us.Gaussian("learn")),
+    "da": fitted(states, 5000, engine="da"),
+    "px-scale": fitted(states, 5000, engine="px-scale"),
+    "px-translate": fitted(states, 5000, engine="px-translate"),
+    "px-both": fitted(states, 5000, engine="px-both"),
+    "ibis": fitted(lambda: features(25), 100, engine="ibis"),
     "laplace": fitted(lambda: features(600), 500, engine="laplace"),
     "a folder": fitted(parquet, 500),
     "conditioned": fitted(labelled, 300, noise=us.FullNoise(base="b")),
@@ -207,7 +208,6 @@ def broken(mutant: str) -> Iterator[None]:
 def live(problem: str, folder: Path) -> None:
     """What a child does, from the beginning or from where the last one died."""
     try:
-        os.dup2(2, 1)  # answers are the parent's
         result = PROBLEMS[problem](folder)
         with whole_file(folder / "result.npz") as stream:
             np.savez(stream, **result)
@@ -292,12 +292,7 @@ def rounds(
 ) -> dict[str, Any]:
     """So many runs, each with one to three deaths, or with those told."""
     place, rng = Path(os.environ["UNDERSTUDY_MORTALS"]), random.Random(f"{problem} {seed}")
-    whole = PROBLEMS[problem](None)
-    folder = place / f"{problem} {seed} whole"
-    folder.mkdir()
-    began = time.monotonic()
-    _, wrong = survive(problem, folder, [], whole)
-    seconds = time.monotonic() - began
+    whole, seconds, wrong = undisturbed(problem)
     died = []
     for i in range(count):
         folder = place / f"{problem} {seed} {i}"
@@ -306,8 +301,19 @@ def rounds(
         with broken(mutant):
             number, found = survive(problem, folder, told, whole)
         died.append(number)
-        wrong += found
+        wrong = wrong + found
     return {"deaths": died, "wrong": wrong, "seconds": seconds}
+
+
+@cache
+def undisturbed(problem: str) -> tuple[Result, float, list[str]]:
+    """The result without checkpoints; how long it takes with them when nobody dies, and what is wrong then."""
+    whole = PROBLEMS[problem](None)
+    folder = Path(os.environ["UNDERSTUDY_MORTALS"]) / f"{problem} whole"
+    folder.mkdir()
+    began = time.monotonic()
+    _, wrong = survive(problem, folder, [], whole)
+    return whole, time.monotonic() - began, wrong
 
 
 def dying(rng: random.Random, seconds: float) -> tuple[str, float]:
@@ -316,11 +322,15 @@ def dying(rng: random.Random, seconds: float) -> tuple[str, float]:
 
 
 def main() -> None:
+    import h5netcdf  # noqa: F401  (here, once, and not by every child)
+
     warnings.simplefilter("ignore")
     run.PIECE_SECONDS = 0.005
     shards.SIZE = 50
-    for line in sys.stdin:
-        print(json.dumps(rounds(**json.loads(line))), flush=True)
+    with os.fdopen(os.dup(1), "w") as answers:
+        os.dup2(2, 1)  # whatever else is printed
+        for line in sys.stdin:
+            print(json.dumps(rounds(**json.loads(line))), file=answers, flush=True)
 
 
 if __name__ == "__main__":
