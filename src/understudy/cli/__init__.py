@@ -11,8 +11,9 @@ from typing import Annotated
 import typer
 
 from understudy import __version__
-from understudy.cli.commands import fit, predict, report, simulate
+from understudy.cli.commands import predict, report, simulate
 from understudy.cli.demo import demo
+from understudy.cli.fit import fit
 from understudy.cli.play import play
 from understudy.cli.rank import rank
 from understudy.cli.replay import replay
