@@ -78,6 +78,7 @@ class Group:
     number: int
     skip: int
     decisions: int
+    rows: int  # of the whole group
 
 
 def from_folder(path: str | os.PathLike[str], **options: Any) -> Folder:
@@ -121,7 +122,7 @@ class Folder:
                     continue
                 new = np.flatnonzero(np.concatenate([[last is None or ids[0] != last], ids[1:] != ids[:-1]]))
                 if len(new):
-                    found.append(Group(file, number, int(new[0]), len(new)))
+                    found.append(Group(file, number, int(new[0]), len(new), len(ids)))
                 last = ids[-1]
         if not found:
             raise ValueError(f"{file} holds no decisions")
@@ -131,6 +132,11 @@ class Folder:
     def count(self) -> int:
         """How many decisions there are in all files."""
         return sum(group.decisions for group in self.groups)
+
+    @property
+    def largest(self) -> int:
+        """About how many bytes the rows of the largest piece take."""
+        return max(8 * (len(self.names) + 2) * group.rows for group in self.groups)
 
     def __len__(self) -> int:
         return len(self.groups)

@@ -21,6 +21,7 @@ from understudy.engines.conditioned import Conditioned
 from understudy.engines.drive import CHECKPOINT_SECONDS, Checkpoint, OtherRun, drive, refuse_bad_checkpoint
 from understudy.engines.laplace import Refused
 from understudy.engines.large import LARGE, fit_large
+from understudy.engines.memory import memory_needed, refuse_too_large
 from understudy.engines.run import Run
 from understudy.engines.sequential import Sequential
 from understudy.engines.wishart import Wishart
@@ -33,6 +34,12 @@ from understudy.shards import Folder
 
 ENGINES = ("auto", "blended", *MOVES, "ibis", "laplace")
 CORRELATED = ("auto", "conditioned", "da")  # engines for a full noise covariance
+
+
+SMALLER = (
+    "keep fewer draws or chains (thin lets them be further apart), or put the decisions into a folder of Parquet files, which "
+    "us.from_folder reads piece by piece"
+)
 
 
 class NotConvergedWarning(UserWarning):
@@ -89,6 +96,8 @@ def fit(
     refuse_bad_counts(draws=draws, warmup=warmup, chains=chains, thin=thin, threads=threads, seed=seed)
     file = refuse_bad_checkpoint(checkpoint, resume, checkpoint_seconds)
     used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+    if cluster is None:
+        refuse_too_large(memory_needed(decisions, engine, draws, chains, threads), SMALLER)
     asked = engine == "laplace" or isinstance(decisions, Folder) or cluster is not None
     if asked:
         if engine not in ("auto", "laplace"):
