@@ -64,6 +64,17 @@ def test_evidence_is_that_of_a_cloud() -> None:
     assert abs(by_passes - np.log(np.exp(clouds - clouds.max()).mean()) - clouds.max()) < st.t.isf(0.5e-6, 7) * error
 
 
+def test_too_few_proposals_are_followed_by_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of the same ones, weighed together."""
+    monkeypatch.setattr(laplace, "SPARE", 0.3)
+    decisions = features(600)
+    found = us.fit(decisions, PRIOR, engine="laplace", draws=4000)
+    assert found.settings["passes"] > us.fit(decisions, PRIOR, engine="laplace", draws=300).settings["passes"] - 1
+    assert found.settings["effective"] > 0.8 * 16_000
+    assert found.settings["proposals"] < 20_000
+    assert_agree(found, us.fit(decisions, PRIOR, draws=4000, seed=1))
+
+
 def test_equal_decisions_are_counted() -> None:
     """In a small world a great many decisions are few different ones, and cost no more."""
     world = us.random_mdp(np.random.default_rng(1), 6, 3)

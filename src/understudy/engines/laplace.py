@@ -31,7 +31,7 @@ from understudy.shards import Shards
 SOME = 4096  # decisions that show where to begin
 STEPS = 30  # of Newton's method, at most; three or four are usual
 NEAR = 0.05  # what a Newton step promises to gain in log posterior, below which it is the last
-DEGREES = 10.0  # of the Student distribution
+DEGREES = 10.0  # of the Student distribution, or twice as many as there are coordinates: beyond, its radius is far from the normal's
 SPARE = 1.15  # proposals for each draw that is wanted
 FAIR = 0.3  # Pareto k that is certified: below 1/2 weights have a variance, and squares, which make the sds, want it smaller still
 ROUNDS = 3  # of proposals
@@ -62,6 +62,11 @@ class Laplace:
     state: State = field(default_factory=dict)
 
     @property
+    def degrees(self) -> float:
+        """Of the Student distribution that proposals come from."""
+        return max(DEGREES, 2.0 * len(self.placed.precision))
+
+    @property
     def share(self) -> float:
         """About how much of the work is done, if Newton's method needs four passes and one round of proposals is enough."""
         if not self.state:
@@ -80,7 +85,7 @@ class Laplace:
             yield from self._pass(slopes, self.state["v"])
             self.state = self._climb()
         while self.state["phase"][0] == WEIGH:
-            yield from self._pass(heights, self.state["proposals"])
+            yield from self._pass(heights, self.state["new"])
             self.state = self._judge()
 
     def _generator(self, purpose: int) -> np.random.Generator:
@@ -125,40 +130,47 @@ class Laplace:
                 "some direction of the coefficients is informed by no decision and not by the prior"
             ) from None
         if gradient @ step < NEAR:
-            return self._propose(new, q + step, sla.inv(information), round(SPARE * self.wanted))
+            root = np.linalg.cholesky(sla.inv(information))
+            return self._propose(new, q + step, root, round(SPARE * self.wanted))
         return {**new, "best": np.array([height]), "from": s["v"], "v": s["v"] + basis @ step}
 
-    def _propose(self, new: State, centre: Floats, covariance: Floats, count: int) -> State:
-        """Proposals from a Student distribution, and a pass to weigh them."""
+    def _propose(self, new: State, centre: Floats, root: Floats, count: int, earlier: int = 0) -> State:
+        """Proposals from a Student distribution, and a pass to weigh them, beside earlier ones that are weighed already."""
         rng, width = self._generator(1 + int(new["rounds"][0])), len(centre)
-        root = np.linalg.cholesky(0.5 * (covariance + covariance.T))
-        z = rng.standard_normal((count, width)) * np.sqrt(DEGREES / rng.chisquare(DEGREES, count))[:, None]
-        log_density = -0.5 * (DEGREES + width) * np.log1p((z**2).sum(axis=1) / DEGREES) - np.log(np.diag(root)).sum()
+        z = rng.standard_normal((count, width)) * np.sqrt(self.degrees / rng.chisquare(self.degrees, count))[:, None]
         values = self.placed.mean + (centre + z @ root.T) @ self.placed.basis.T
+        if not earlier:
+            new = {**new, "proposals": np.zeros((0, values.shape[1])), "log_weights": np.zeros(0)}
         return {
-            **new, "phase": np.array([WEIGH]), "proposals": np.ascontiguousarray(values), "log_density": log_density,
+            **new, "phase": np.array([WEIGH]), "centre": centre, "root": root, "new": np.ascontiguousarray(values),
+            "log_density": -0.5 * (self.degrees + width) * np.log1p((z**2).sum(axis=1) / self.degrees) - np.log(np.diag(root)).sum(),
             "sum": np.zeros(count),
         }  # fmt: skip
 
     def _judge(self) -> State:
-        """Weigh the proposals, and decide: they will do, there must be others, or nothing can be said."""
+        """Weigh the proposals, and decide: they will do, there must be more, there must be others, or nothing can be said."""
         s = self.state
-        log_weights = s["sum"] + self.placed.log_density(s["proposals"]) - s["log_density"]
-        new = {**s, "piece": np.zeros(1), "passes": s["passes"] + 1.0, "rounds": s["rounds"] + 1.0}
-        k, count = pareto_k(log_weights), effective_size(log_weights)
+        log_weights = s["sum"] + self.placed.log_density(s["new"]) - s["log_density"]
+        new = {
+            **s, "piece": np.zeros(1), "passes": s["passes"] + 1.0, "rounds": s["rounds"] + 1.0,
+            "proposals": np.concatenate([s["proposals"], s["new"]]), "log_weights": np.concatenate([s["log_weights"], log_weights]),
+        }  # fmt: skip
+        k, count, made = pareto_k(new["log_weights"]), effective_size(new["log_weights"]), len(new["log_weights"])
         if k < FAIR and count >= ENOUGH * self.wanted:
-            return {**new, "log_weights": log_weights, "phase": np.array([DONE])}
-        if new["rounds"][0] == ROUNDS or count < 10 * s["proposals"].shape[1]:
+            return {**new, "phase": np.array([DONE])}
+        if new["rounds"][0] == ROUNDS or (k >= FAIR and count < 10 * s["new"].shape[1]):
             raise Refused(
                 f"the posterior is not close enough to normal: Pareto k {k:.2f} (should be below {FAIR}), {count:.0f} effective "
                 f"draws of {self.wanted} wanted"
             )
-        w = np.exp(log_weights - log_weights.max())
-        q = (s["proposals"] - self.placed.mean) @ self.placed.basis
+        if k < FAIR:
+            more = min(1.1 * made * self.wanted / count, 5.0 * made) - made
+            return self._propose(new, s["centre"], s["root"], max(round(more), 100), made)
+        w = np.exp(new["log_weights"] - new["log_weights"].max())
+        q = (new["proposals"] - self.placed.mean) @ self.placed.basis
         centre = w @ q / w.sum()
         spread = (w[:, None] * (q - centre)).T @ (q - centre) / w.sum()
-        more = min(4.0, 1.5 * self.wanted / count) if k < FAIR else 2.0
-        return self._propose(new, centre, spread, round(more * SPARE * self.wanted))
+        return self._propose(new, centre, np.linalg.cholesky(spread), 2 * round(SPARE * self.wanted))
 
     def draws(self) -> tuple[Floats, dict[str, Floats], dict[str, Any]]:
         """(wanted, K) draws picked by their weights, what there is to know of each, and of all."""
@@ -180,8 +192,8 @@ class Laplace:
 
     def _log_evidence(self) -> float:
         """The mean weight, with the constants of prior and proposals put in."""
-        weights, width = self.state["log_weights"], len(self.placed.precision)
+        weights, width, degrees = self.state["log_weights"], len(self.placed.precision), self.degrees
         prior = 0.5 * np.linalg.slogdet(self.placed.precision)[1] - 0.5 * width * np.log(2.0 * np.pi)
-        student = gammaln(0.5 * (DEGREES + width)) - gammaln(0.5 * DEGREES) - 0.5 * width * np.log(DEGREES * np.pi)
+        student = gammaln(0.5 * (degrees + width)) - gammaln(0.5 * degrees) - 0.5 * width * np.log(degrees * np.pi)
         top = weights.max()
         return float(top + np.log(np.exp(weights - top).mean()) + prior - student)

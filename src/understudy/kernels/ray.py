@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from understudy._arrays import Floats
-from understudy.kernels._jit import inline, jit
+from understudy.kernels._jit import jit
 from understudy.kernels.collapsed import sum_of_logs
 from understudy.kernels.design import dot, multiply
 from understudy.kernels.size import marginal
@@ -22,7 +22,7 @@ from understudy.kernels.target import Target, Work
 WINDOW = 1.5  # what is stepped out by, in log c
 
 
-@inline
+@jit
 def _height(target: Target, work: Work, quad: float, base: Floats, along: Floats, y: float, floor: float) -> float:
     """Log density of y = log c, or minus infinity where that is sure to be below floor."""
     c = math.exp(y)
