@@ -1,6 +1,7 @@
 """Runs that are killed with SIGKILL and resumed, again and again, until they end: the resident half of tests/law/test_endurance.py.
 
-    python tests/mortals.py        then orders on stdin, a line of JSON each; an answer for each on stdout
+    python tests/mortals.py                     then orders on stdin, a line of JSON each; an answer for each on stdout
+    python tests/mortals.py PROBLEM FOLDER      one child, in a process of its own
 
 A process that has loaded the package and its compiled loops forks children; each begins a fit, or resumes it, and dies at a random moment, or
 just when it is seen to write. After each death every file must be readable, and the last child's result must be that of
@@ -141,7 +142,7 @@ def typed(folder: Path | None) -> Result:
 
 
 PROBLEMS: dict[str, Callable[[Path | None], Result]] = {
-    "blended": fitted(states, 500, engine="blended"),
+    "blended": fitted(features, 500, engine="blended"),
     "a learnt size": fitted(states, 400, engine="blended", prior=us.Gaussian("learn")),
     "da": fitted(states, 5000, engine="da"),
     "px-scale": fitted(states, 5000, engine="px-scale"),
@@ -262,13 +263,23 @@ def look(folder: Path, aim: str) -> Any:
     return {file: file.stat().st_mtime_ns for file in folder.iterdir() if file.name not in drafts and file.exists()}
 
 
-def survive(problem: str, folder: Path, deaths: list[tuple[str, float]], whole: Result) -> tuple[int, list[str]]:
+def bear(problem: str, folder: Path, fresh: bool) -> int:
+    """A child: a fork of this process, or a new one that has nothing loaded."""
+    if fresh:
+        return os.posix_spawn(sys.executable, [sys.executable, __file__, problem, str(folder)], os.environ)
+    child = os.fork()
+    if child == 0:
+        live(problem, folder)
+    return child
+
+
+def survive(
+    problem: str, folder: Path, deaths: list[tuple[str, float]], whole: Result, fresh: bool = False
+) -> tuple[int, list[str]]:
     """Die as told, then live: how many deaths there were, and what is wrong."""
     died, wrong = 0, []
     for aim, number in [*deaths, ("moment", PATIENCE)]:
-        child = os.fork()
-        if child == 0:
-            live(problem, folder)
+        child = bear(problem, folder, fresh)
         struck = strike(child, folder, aim, number)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         wrong += unreadable(folder)
@@ -288,7 +299,12 @@ def survive(problem: str, folder: Path, deaths: list[tuple[str, float]], whole: 
 
 
 def rounds(
-    problem: str, count: int, seed: Any, deaths: list[tuple[str, float]] | None = None, mutant: str = ""
+    problem: str,
+    count: int,
+    seed: Any,
+    deaths: list[tuple[str, float]] | None = None,
+    mutant: str = "",
+    fresh: bool = False,
 ) -> dict[str, Any]:
     """So many runs, each with one to three deaths, or with those told."""
     place, rng = Path(os.environ["UNDERSTUDY_MORTALS"]), random.Random(f"{problem} {seed}")
@@ -299,7 +315,7 @@ def rounds(
         folder.mkdir()
         told = deaths or [dying(rng, seconds) for _ in range(rng.randint(1, 3))]
         with broken(mutant):
-            number, found = survive(problem, folder, told, whole)
+            number, found = survive(problem, folder, told, whole, fresh)
         died.append(number)
         wrong = wrong + found
     return {"deaths": died, "wrong": wrong, "seconds": seconds}
@@ -327,6 +343,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     run.PIECE_SECONDS = 0.005
     shards.SIZE = 50
+    if sys.argv[1:]:
+        live(sys.argv[1], Path(sys.argv[2]))
     with os.fdopen(os.dup(1), "w") as answers:
         os.dup2(2, 1)  # whatever else is printed
         for line in sys.stdin:

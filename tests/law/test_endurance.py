@@ -68,6 +68,16 @@ def test_a_hundred_rounds(ask: Ask, problem: str) -> None:
     assert sum(found["deaths"]) >= ROUNDS
 
 
+@pytest.mark.parametrize(
+    "problem", [p if p == "blended" else pytest.param(p, marks=pytest.mark.slow) for p in PROBLEMS]
+)
+def test_a_new_process_goes_on_to_the_same_draws(ask: Ask, problem: str) -> None:
+    """What a process has loaded before, and in which order, must not matter to the last digit."""
+    found = ask(problem, 1, seed="fresh", deaths=[("rename", 12)], fresh=True)
+    assert found["wrong"] == []
+    assert found["deaths"] == [1]
+
+
 MUTANTS = {
     "in place": (
         "da",

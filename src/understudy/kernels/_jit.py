@@ -2,15 +2,21 @@
 
 Numba's own cache does not notice that a function *called from another file* has changed. The folder
 therefore carries a digest of all kernel sources: change one, and everything is compiled afresh.
+
+Numba compiles what a loop calls into the loop's own machine code, optimised for that place, but under a name that all such copies share;
+in a process, the copy that was loaded first then serves all loops. Copies of arithmetic in a loose order differ in the last digit. So what else a
+process had run would decide the last digits of a draw, and a run resumed in a new process would go on to other draws. Here
+every loop keeps to its own copies.
 """
 
 import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.codegen import CPUCodeLibrary
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -25,6 +31,32 @@ def _cache_folder() -> str:
 
 
 _FOLDER = _cache_folder()
+
+
+def _keep_copies_private(library: Any) -> None:
+    """Hide the copies of our functions that a compiled loop holds from other loops; what is linked into these stays as it was."""
+    held = [function for function in library._final_module.functions if not function.is_declaration]
+    copies = [f for f in held if f.linkage.name == "linkonce_odr" and "understudy" in f.name]
+    if copies:
+        shared = library._final_module.clone()
+        for function in held:
+            if function.linkage.name == "external":
+                shared.get_function(function.name).linkage = "linkonce_odr"
+        library._shared_module = shared
+    for function in copies:
+        function.linkage = "internal"
+
+
+_finalize = CPUCodeLibrary._finalize_final_module
+
+
+def _finalize_privately(library: Any) -> None:
+    if library._shared_module is None:  # one that is loaded has its own already
+        _keep_copies_private(library)
+    _finalize(library)
+
+
+CPUCodeLibrary._finalize_final_module = _finalize_privately
 
 
 def compiled_before() -> bool:
