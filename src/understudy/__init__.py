@@ -4,6 +4,7 @@ from typing import Any
 
 from understudy.compare import Comparison, compare
 from understudy.decisions import Block, Decisions
+from understudy.each import Each, fit_each
 from understudy.engines.fit import NotConvergedWarning, fit
 from understudy.frames import from_csv, from_file, from_frame, from_parquet, to_file, to_frame
 from understudy.identify import identify
@@ -28,6 +29,7 @@ __all__ = [
     "Block",
     "Comparison",
     "Decisions",
+    "Each",
     "Flat",
     "FullNoise",
     "Gaussian",
@@ -44,6 +46,7 @@ __all__ = [
     "choice_probabilities",
     "compare",
     "fit",
+    "fit_each",
     "fit_population",
     "from_csv",
     "from_file",

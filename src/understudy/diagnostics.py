@@ -21,7 +21,8 @@ With fewer than 4 draws in a chain nothing can be said, and every answer is NaN.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -33,6 +34,7 @@ R_HAT = 1.01  # below this the chains agree
 PER_CHAIN = 100  # effective draws a chain, for R-hat and the quantiles to mean something
 ERROR = 0.1  # of the sd: a smaller Monte-Carlo error hardly shows
 SHOWN = 20  # rows of a printed table
+TOGETHER = 1 << 22  # numbers that are summarised at a time
 
 
 def r_hat(draws: Floats) -> Floats:
@@ -230,7 +232,17 @@ class Summary:
 def summarise(
     draws: Floats, names: tuple[str, ...], *, fixed: Bools, interrupted: bool = False, requested: int | None = None
 ) -> Summary:
-    """The summary of (chain, draw, K) draws."""
+    """The summary of (chain, draw, K) draws; of very many coefficients, so many at a time as fit into memory a few times over."""
+    width = max(1, TOGETHER // (draws.shape[0] * draws.shape[1]))
+    if draws.shape[2] > width:
+        cuts = [slice(k, k + width) for k in range(0, draws.shape[2], width)]
+        parts = [
+            summarise(draws[:, :, at], names[at], fixed=fixed[at], interrupted=interrupted, requested=requested)
+            for at in cuts
+        ]
+        columns = ("mean", "sd", "mcse", "low", "high", "ess_bulk", "ess_tail", "r_hat", "fixed")
+        whole: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
+        return replace(parts[0], names=names, **whole)
     low, high = np.quantile(draws, [0.05, 0.95], axis=(0, 1))
     return Summary(
         names=names,

@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,11 @@ from understudy._arrays import Floats, Ints
 from understudy._netcdf import Variables, read_file, to_arviz, write_file
 from understudy.decisions import Decisions
 from understudy.diagnostics import Summary, summarise
-from understudy.engines.drive import CHECKPOINT_SECONDS, Checkpoint, drive, refuse_bad_checkpoint
+from understudy.engines.drive import CHECKPOINT_SECONDS, Checkpoint, refuse_bad_checkpoint, run_through
 from understudy.engines.fit import NotConvergedWarning, fingerprint, refuse_bad_counts
 from understudy.engines.hierarchy import Hierarchy
 from understudy.engines.run import Run
+from understudy.engines.workers import refuse_no_client
 from understudy.frames import from_frame
 from understudy.kernels._jit import compiled_before
 from understudy.likelihood import posterior_mode
@@ -109,6 +111,10 @@ class Population:
 
     def summary_of_players(self) -> Summary:
         """The same for every coefficient of every player."""
+        return self._of_players
+
+    @cached_property
+    def _of_players(self) -> Summary:
         names = tuple(f"{player} {name}" for player in self.players for name in self.names)
         return self._summarise(self.values.reshape(*self.values.shape[:2], -1), names, len(self.players))
 
@@ -129,7 +135,7 @@ class Population:
         mean, spread = self.mean.mean(axis=(0, 1)), self.covariance.mean(axis=(0, 1))
         constants = coordinates(self.decisions, self.prior.centred)[1]
         prior = Gaussian(spread + constants @ constants.T, mean, self.prior.centred)
-        own = self.decisions[np.flatnonzero(_as_array(self.decisions.groups) == label)]
+        own = self.decisions[np.flatnonzero(numbered(self.decisions.groups, self.players) == i)]
         return Posterior(self.values[:, :, i], own, prior, "population", self.stats, self.settings)
 
     def new_player(self, seed: int = 0) -> Floats:
@@ -149,25 +155,24 @@ class Population:
             new: labels that are new players, predicted from the population; any other label that was not in the fit is refused.
             seed: of the new players' values.
         """
-        who = _who(decisions, by)
+        who = who_decided(decisions, by)
         fresh = set(new)
         for label in fresh:
-            if label in self.players:
+            if label in self._places:
                 raise ValueError(f"{label!r} is called new, but is one of the {len(self.players)} players of this fit")
         probabilities, logs = np.empty(decisions.rows.shape[0]), np.empty(len(decisions))
-        for label in dict.fromkeys(who.tolist()):
-            at = np.flatnonzero(who == label)
+        players = tuple(dict.fromkeys(who.tolist()))
+        for label, at in zip(players, apart(numbered(who, players)), strict=True):
             draws = self.new_player(seed) if label in fresh else self._values_of(label)
             found = predict(draws, decisions[at])
-            rows = np.isin(decisions.decision_of_row, at)
+            rows = np.concatenate([np.arange(*decisions.start[t : t + 2]) for t in at])
             probabilities[rows] = found.probabilities
             logs[at] = 0.0 if found.log_taken is None else found.log_taken
         return Prediction(probabilities, "average", decisions, None if decisions.chosen is None else logs)
 
     def shrinkage(self) -> Shrinkage:
         """Each player by himself and as one of the population."""
-        groups = _as_array(self.decisions.groups)
-        each = [self.decisions[np.flatnonzero(groups == label)] for label in self.players]
+        each = [self.decisions[at] for at in apart(numbered(self.decisions.groups, self.players))]
         alone = np.array([posterior_mode(own, place(self.prior, own))[0] for own in each])
         return Shrinkage(
             self.names, self.players, np.array([len(own) for own in each]), alone,
@@ -211,10 +216,14 @@ class Population:
         stats: Variables = {**drawn, **{name: (each, np.asarray(values)) for name, values in self.stats.items()}}
         return {"posterior": posterior, "sample_stats": stats, **stored(self.decisions)}
 
+    @cached_property
+    def _places(self) -> dict[Hashable, int]:
+        return {label: i for i, label in enumerate(self.players)}
+
     def _index(self, label: Hashable) -> int:
-        if label not in self.players:
+        if label not in self._places:
             raise ValueError(_STRANGER.format(label=label, count=len(self.players)))
-        return self.players.index(label)
+        return self._places[label]
 
     def _values_of(self, label: Hashable) -> Floats:
         return self.values[:, :, self._index(label)].reshape(-1, len(self.names))
@@ -242,6 +251,7 @@ def fit_population(
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    cluster: Any = None,
 ) -> Population:
     """Learn a population of players, and each of them, from all their decisions together.
 
@@ -253,11 +263,15 @@ def fit_population(
         scale: of the prior of the players' sds: scale times |t|, t Student with two degrees of freedom, for each
             coefficient; correlations are uniform (Huang and Wand 2013).
         draws, warmup, chains, seed, thin, threads, progress, checkpoint, resume, checkpoint_seconds: as in ``fit``.
+        cluster: a ``dask.distributed.Client`` whose workers each take some of the players; the draws are the same to the last bit,
+            whatever their number, and a worker may be lost.
     """
+    if cluster is not None:
+        refuse_no_client(cluster)
     if not isinstance(decisions, Decisions):
         decisions = from_frame(decisions, group=by) if isinstance(by, str) else from_frame(decisions)
         by = None
-    who = _who(decisions, by)
+    who = who_decided(decisions, by)
     _ = decisions.taken  # refuses decisions without choices
     refuse_bad_counts(draws=draws, warmup=warmup, chains=chains, thin=thin, threads=threads, seed=seed)
     file = refuse_bad_checkpoint(checkpoint, resume, checkpoint_seconds)
@@ -274,7 +288,7 @@ def fit_population(
     decisions = Decisions(**{**{f: getattr(decisions, f) for f in decisions.__dataclass_fields__}, "groups": who})
     if progress is not False and not compiled_before():
         print("understudy: compiling its loops for this machine, once; this takes about a minute", file=sys.stderr)
-    engine = Hierarchy.build([decisions[np.flatnonzero(who == label)] for label in players], placed, float(scale))
+    engine = Hierarchy.build(decisions, numbered(who, players), placed, float(scale), threads, cluster)
     used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     settings = {"seed": used_seed, "draws": draws, "warmup": warmup, "chains": chains, "thin": thin, "scale": scale}
     run = Run(engine, draws=draws, warmup=warmup, thin=thin, chains=chains, seed=used_seed, init=None)
@@ -282,20 +296,40 @@ def fit_population(
     if file is not None:
         named = {**settings, "players": [str(label) for label in who.tolist()]}
         keeper = Checkpoint(file, fingerprint(decisions, placed, engine.name, named), checkpoint_seconds)
-    kept, stats, complete = drive(run, engine.name, threads, progress, keeper, resume)
-
-    basis, (to, of), width = placed.basis, engine.parts, engine.width
-    covariance = kept[..., to:of].reshape(*kept.shape[:2], width, width)
-    values = kept[..., of:].reshape(*kept.shape[:2], len(players), width)
+    complete = run_through(run, engine.name, threads if cluster is None else chains, progress, keeper, resume)
     population = Population(
-        kept[..., :to] @ basis.T, basis @ covariance @ basis.T, values @ basis.T, players, decisions, prior, float(scale),
-        stats, {**settings, "complete": complete},
+        *_collect(run, engine, placed.basis), players, decisions, prior, float(scale), _stats(run), {**settings, "complete": complete},
     )  # fmt: skip
     for summary in (population.summary(), population.summary_of_players()):
         if not summary.trusted:
             warnings.warn(summary.verdict, NotConvergedWarning, stacklevel=2)
             break
     return population
+
+
+def _collect(run: Run, engine: Hierarchy, basis: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean, covariance and values as (chain, draw, ...), as many draws as every chain has; the run lets go of them as they are copied."""
+    (to, of), width, size = engine.parts, engine.width, len(basis)
+    shape = len(run.chains), min(chain.done for chain in run.chains)
+    mean, covariance = np.empty((*shape, size)), np.empty((*shape, size, size))
+    values = np.empty((*shape, engine.players, size))
+    for c, chain in enumerate(run.chains):
+        at = 0
+        while chain.draws:
+            made = chain.draws.pop(0)[: shape[1] - at]
+            now = slice(at, at + len(made))
+            mean[c, now] = made[:, :to] @ basis.T
+            covariance[c, now] = basis @ made[:, to:of].reshape(-1, width, width) @ basis.T
+            values[c, now] = made[:, of:].reshape(len(made), -1, width) @ basis.T
+            at += len(made)
+    return mean, covariance, values
+
+
+def _stats(run: Run) -> dict[str, Floats]:
+    """(chain, draw) stats, as many as every chain has."""
+    count = min(chain.done for chain in run.chains)
+    each = [{n: np.concatenate([s[n] for s in chain.stats])[:count] for n in chain.stats[0]} for chain in run.chains]
+    return {name: np.stack([stats[name] for stats in each]) for name in each[0]}
 
 
 def _read(file: Any) -> Population:
@@ -310,11 +344,19 @@ def _read(file: Any) -> Population:
     )
 
 
-def _as_array(groups: Labels | None) -> Labels:
-    return np.zeros(0) if groups is None else groups
+def numbered(who: Labels | None, players: tuple[Hashable, ...]) -> Ints:
+    """(T,) which player each label stands for, counted from zero."""
+    place = {label: i for i, label in enumerate(players)}
+    return np.array([] if who is None else [place[label] for label in who.tolist()], dtype=np.int64)
 
 
-def _who(decisions: Decisions, by: Any) -> Labels:
+def apart(numbers: Ints) -> list[Ints]:
+    """Where each number stands, from zero on."""
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(numbers))[:-1])
+
+
+def who_decided(decisions: Decisions, by: Any) -> Labels:
     """(T,) the label of who made each decision."""
     if not isinstance(decisions, Decisions):
         raise ValueError(f"players are told apart in Decisions, not in {type(decisions).__name__}")

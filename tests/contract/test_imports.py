@@ -34,9 +34,21 @@ LAYERS = [
         "priors",
         "noise",
     },
-    {"engines", "predict", "identify", "learn", "learnt", "population", "ranking", "stream", "compare", "cluster"},
+    {
+        "engines",
+        "predict",
+        "identify",
+        "learn",
+        "learnt",
+        "population",
+        "each",
+        "ranking",
+        "stream",
+        "compare",
+        "cluster",
+    },
     {"estimator", "report", "plots", "along", "canvas"},
-    {"cli", "studio", "paper"},
+    {"cli", "studio", "paper", "__main__"},
 ]
 LAYER = {room: layer for layer, rooms in enumerate(LAYERS) for room in rooms}
 DOOR = len(LAYERS) - 1.5  # the package's own __init__: sees everything below the outside, seen from the outside only

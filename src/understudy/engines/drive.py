@@ -99,9 +99,17 @@ def refuse_bad_checkpoint(checkpoint: str | os.PathLike[str] | None, resume: boo
 def drive(
     run: Run, name: str, threads: int | None, progress: bool | None, checkpoint: Checkpoint | None, resume: bool
 ) -> tuple[Floats, dict[str, Floats], bool]:
+    """Draws, stats, and whether they are complete, of a run that is seen through to its end or to Ctrl-C."""
+    complete = run_through(run, name, threads, progress, checkpoint, resume)
+    return *run.collect(), complete
+
+
+def run_through(
+    run: Run, name: str, threads: int | None, progress: bool | None, checkpoint: Checkpoint | None, resume: bool
+) -> bool:
     """Run all chains to the end, from where a checkpoint left them if it is to be resumed.
 
-    Returns draws, stats, and whether they are complete: after Ctrl-C they are those made so far. Before the first it is an interrupt.
+    Returns whether the draws are complete: after Ctrl-C they are those made so far. Before the first it is an interrupt.
     """
     if resume:
         assert checkpoint is not None
@@ -111,7 +119,7 @@ def drive(
     complete = see_through(run.go(workers), run.packed, title, run.done, run.total, progress, checkpoint, resume)
     if not all(chain.done for chain in run.chains):
         raise KeyboardInterrupt
-    return *run.collect(), complete
+    return complete
 
 
 def see_through(

@@ -26,27 +26,31 @@ SOME = 8192  # decisions that show whether many are equal
 class Tally:
     """The different decisions with their weights, and what was chosen against what.
 
-    unique: the different decisions. leads: (R, K) rival's row minus the chosen row, dense or sparse.
+    unique: the different decisions. leads: (R, K) rival's row minus the chosen row, dense or sparse. owner: of each different decision.
     """
 
     unique: Decisions
     leads: Any
     offers: Offers
+    owner: Ints
 
 
 def merged(decisions: Decisions) -> tuple[Decisions, Floats]:
     """The different decisions and how often each was made, where the first thousands say that it pays; else as they are."""
-    some = decisions[:SOME]
-    ones = np.ones(len(decisions))
-    if 2 * len(_distinct(some, ones[:SOME])[0]) > len(some):
+    some, ones, nobody = decisions[:SOME], np.ones(len(decisions)), np.zeros(len(decisions), dtype=np.int64)
+    if 2 * len(_distinct(some, ones[:SOME], nobody[:SOME])[0]) > len(some):
         return decisions, ones
-    where, weight = _distinct(decisions, ones)
+    where, weight = _distinct(decisions, ones, nobody)
     return decisions[where], weight
 
 
-def tally(decisions: Decisions, weights: Floats | None = None) -> Tally:
-    """Count equal decisions and equal rivals; a decision counts once, or as much as its weight (T,) says."""
-    where, weight = _distinct(decisions, np.ones(len(decisions)) if weights is None else weights)
+def tally(decisions: Decisions, weights: Floats | None = None, owner: Ints | None = None) -> Tally:
+    """Count equal decisions and equal rivals; a decision counts once, or as much as its weight (T,) says.
+
+    owner: (T,) whose a decision is, if that matters: equal decisions of different owners are different then.
+    """
+    owner = np.zeros(len(decisions), dtype=np.int64) if owner is None else owner
+    where, weight = _distinct(decisions, np.ones(len(decisions)) if weights is None else weights, owner)
     unique = decisions if len(where) == len(decisions) else decisions[where]
     rows = unique.rows
     if sp.issparse(rows):
@@ -64,17 +68,18 @@ def tally(decisions: Decisions, weights: Floats | None = None) -> Tally:
         leads = sp.csr_array(leads)
         leads.eliminate_zeros()
     first = np.searchsorted(rivals, unique.start)
-    return Tally(unique, leads, Offers(first.astype(np.int64), copies[rivals], weight))
+    return Tally(unique, leads, Offers(first.astype(np.int64), copies[rivals], weight), owner[where])
 
 
-def _distinct(decisions: Decisions, weights: Floats) -> tuple[Ints, Floats]:
+def _distinct(decisions: Decisions, weights: Floats, owner: Ints) -> tuple[Ints, Floats]:
     """The first of every kind of decision, and the weight of its kind."""
-    rows, start, position = decisions.rows, decisions.start, decisions.taken - decisions.start[:-1]
+    rows, start = decisions.rows, decisions.start
+    mark = decisions.taken - start[:-1] + (owner << 32)
     if sp.issparse(rows):
         _, content = np.unique([_digest(rows, low, high) for low, high in pairwise(start)], return_inverse=True)
         rows, start = content.astype(np.float64)[:, None], np.arange(len(decisions) + 1)
     first = np.empty(len(decisions), dtype=np.int64)
-    find_first(np.ascontiguousarray(rows), start, position, first)
+    find_first(np.ascontiguousarray(rows), start, mark, first)
     where, kind = np.unique(first, return_inverse=True)
     return where, np.bincount(kind, weights, len(where)).astype(np.float64)
 

@@ -7,9 +7,9 @@ from understudy.kernels._jit import jit
 
 
 @jit
-def find_first(rows: Floats, start: Ints, position: Ints, first: Ints) -> None:
-    """The first decision that offers the same rows as each and has the same choice; kept in a table by their bits."""
-    count = position.size
+def find_first(rows: Floats, start: Ints, mark: Ints, first: Ints) -> None:
+    """The first decision that offers the same rows as each and bears the same mark, which tells its choice; kept in a table by their bits."""
+    count = mark.size
     places = 2
     while places < 2 * count:
         places *= 2
@@ -17,15 +17,15 @@ def find_first(rows: Floats, start: Ints, position: Ints, first: Ints) -> None:
     bits = rows.view(np.uint64)
     zero = np.uint64(1) << np.uint64(63)  # of minus zero, which equals zero
     for t in range(count):
-        mark = np.uint64(position[t]) + np.uint64(0x9E3779B97F4A7C15)
+        code = np.uint64(mark[t]) + np.uint64(0x9E3779B97F4A7C15)
         for p in range(start[t], start[t + 1]):
             for k in range(rows.shape[1]):
                 if bits[p, k] != zero:
-                    mark ^= bits[p, k]
-                mark *= np.uint64(0xFF51AFD7ED558CCD)
-                mark ^= mark >> np.uint64(32)
-        at = np.int64(mark & np.uint64(places - 1))
-        while table[at] >= 0 and not _equal(rows, start, position, table[at], t):
+                    code ^= bits[p, k]
+                code *= np.uint64(0xFF51AFD7ED558CCD)
+                code ^= code >> np.uint64(32)
+        at = np.int64(code & np.uint64(places - 1))
+        while table[at] >= 0 and not _equal(rows, start, mark, table[at], t):
             at = (at + 1) & (places - 1)
         if table[at] < 0:
             table[at] = t
@@ -33,10 +33,10 @@ def find_first(rows: Floats, start: Ints, position: Ints, first: Ints) -> None:
 
 
 @jit
-def _equal(rows: Floats, start: Ints, position: Ints, one: int, other: int) -> bool:
-    """Whether two decisions offer the same rows and have the same choice."""
+def _equal(rows: Floats, start: Ints, mark: Ints, one: int, other: int) -> bool:
+    """Whether two decisions offer the same rows and bear the same mark."""
     size = start[one + 1] - start[one]
-    if position[one] != position[other] or size != start[other + 1] - start[other]:
+    if mark[one] != mark[other] or size != start[other + 1] - start[other]:
         return False
     for p in range(size):
         for k in range(rows.shape[1]):

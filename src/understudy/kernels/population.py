@@ -1,4 +1,4 @@
-"""The population given its players: mean and covariance from their conditionals, and a common move of all.
+"""The population given its players: mean and covariance from their conditionals, and their law given the players' places.
 
     q_i ~ N(mean, covariance)
     mean ~ N(middle, tight^-1)
@@ -8,18 +8,25 @@
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from understudy._arrays import Floats, Ints
 from understudy.kernels._jit import jit
-from understudy.kernels.crowd import Crowd, likelihood_of_all
-from understudy.kernels.hamiltonian import HOPELESS
 
 DEGREES = 2.0
-WINDOW = 2.0  # what a log stretch is stepped out by
-FAR = 30.0  # a log sd at which a path is given up
+
+
+class Beliefs(NamedTuple):
+    """Of the population, before anything is seen: middle (D,) and tight (D, D) of its mean, scale of its sds; shares (D,) says which
+    coordinates share one a.
+    """
+
+    middle: Floats
+    tight: Floats
+    scale: float
+    shares: Ints
 
 
 @jit
@@ -50,32 +57,33 @@ def sums(precision: Floats, scale: float, shares: Ints) -> tuple[Floats, Floats]
 @jit
 def draw_population(
     rng: np.random.Generator,
-    q: Floats,
-    middle: Floats,
-    tight: Floats,
-    scale: float,
-    shares: Ints,
-    mean: Floats,
+    beliefs: Beliefs,
+    count: int,
+    about: Floats,
+    first: Floats,
+    second: Floats,
     covariance: Floats,
-) -> None:
-    """Mean (D,), and covariance (D, D) given a fresh a, in place; shares (D,) says which coordinates share one."""
-    count, width = q.shape
+) -> tuple[Floats, Floats]:
+    """Mean (D,), and covariance (D, D) given a fresh a, from the sums of q - about (D,) and of its squares (D, D) over count players."""
+    width = about.size
     precision: Any = np.linalg.inv(covariance)
-    shape, heavy = sums(precision, scale, shares)
+    shape, heavy = sums(precision, beliefs.scale, beliefs.shares)
     one_over_a = np.empty(shape.size)
     for g in range(shape.size):
         one_over_a[g] = rng.standard_gamma(shape[g]) / heavy[g]
-    root = np.linalg.cholesky(tight + count * precision)
-    centre = np.linalg.solve(root, tight @ middle + precision @ q.sum(axis=0))
+    root = np.linalg.cholesky(beliefs.tight + count * precision)
+    centre = np.linalg.solve(root, beliefs.tight @ beliefs.middle + precision @ (first + count * about))
     for k in range(width):
         centre[k] += rng.standard_normal()
-    mean[:] = np.linalg.solve(np.ascontiguousarray(root.T), centre)
+    mean: Any = np.linalg.solve(np.ascontiguousarray(root.T), centre)
 
-    apart = q - mean
-    rate = np.ascontiguousarray(apart.T) @ apart
+    off = mean - about
+    rate = second.copy()
     for k in range(width):
-        rate[k, k] += 2.0 * DEGREES * one_over_a[shares[k]]
-    covariance[:] = draw_inverse_wishart(rng, DEGREES + width - 1.0 + count, rate)
+        for j in range(width):
+            rate[k, j] += count * off[k] * off[j] - first[k] * off[j] - off[k] * first[j]
+        rate[k, k] += 2.0 * DEGREES * one_over_a[beliefs.shares[k]]
+    return mean, draw_inverse_wishart(rng, DEGREES + width - 1.0 + count, rate)
 
 
 @jit
@@ -109,42 +117,30 @@ def fold(mean: Floats, root: Floats) -> Floats:
 
 
 @jit
-def _look(
-    crowd: Crowd,
-    middle: Floats,
-    tight: Floats,
-    scale: float,
-    shares: Ints,
-    z: Floats,
-    theta: Floats,
-    q: Floats,
-    gradient: Floats,
-) -> float:
-    """Log density of theta given every player's place z (N, D) within the population, and its gradient.
+def density(beliefs: Beliefs, theta: Floats, log_p: float, push: Floats, by_place: Floats, gradient: Floats) -> float:
+    """Log density of theta given every player's place z within the population, and its gradient.
 
-    With a integrated out, the covariance has in theta the density prod d^-(2 + D - 1) prod rate^-shape over all a.
+    log_p: of all choices. push (D,), by_place (D, D): the sums over players of its slopes, and of the slopes times z. With a integrated
+    out, the covariance has in theta the density prod d^-(2 + D - 1) prod rate^-shape over all a.
     """
-    count, width = z.shape
-    mean, root, slopes = np.empty(width), np.empty((width, width)), np.empty((count, width))
+    width, total = push.size, log_p
+    mean, root = np.empty(width), np.empty((width, width))
     unfold(theta, mean, root)
-    q[:] = z @ np.ascontiguousarray(root.T) + mean
-    total = likelihood_of_all(crowd, 0, count, q, slopes)
-    by_root = np.ascontiguousarray(slopes.T) @ z
-    pulled = tight @ (mean - middle)
+    pulled = beliefs.tight @ (mean - beliefs.middle)
     inverse = np.linalg.inv(root)
     turned = np.ascontiguousarray(inverse.T)
     precision = turned @ inverse
-    shape, heavy = sums(precision, scale, shares)
+    shape, heavy = sums(precision, beliefs.scale, beliefs.shares)
     for g in range(shape.size):
         total -= shape[g] * math.log(heavy[g])
     rate = np.zeros((width, width))
     for k in range(width):
-        rate[k, k] = 2.0 * DEGREES * shape[shares[k]] / heavy[shares[k]]
-    by_root += precision @ rate @ turned
+        rate[k, k] = 2.0 * DEGREES * shape[beliefs.shares[k]] / heavy[beliefs.shares[k]]
+    by_root = by_place + precision @ rate @ turned
     at = 2 * width
     for i in range(width):
-        total -= 0.5 * (mean[i] - middle[i]) * pulled[i] + (DEGREES + width - 1.0) * theta[width + i]
-        gradient[i] = slopes[:, i].sum() - pulled[i]
+        total -= 0.5 * (mean[i] - beliefs.middle[i]) * pulled[i] + (DEGREES + width - 1.0) * theta[width + i]
+        gradient[i] = push[i] - pulled[i]
         gradient[width + i] = by_root[i, i] * root[i, i] - (DEGREES + width - 1.0)
         for j in range(i):
             gradient[width + i] += by_root[i, j] * root[i, j]
@@ -154,98 +150,12 @@ def _look(
 
 
 @jit
-def move_together(
-    rng: np.random.Generator,
-    crowd: Crowd,
-    middle: Floats,
-    tight: Floats,
-    scale: float,
-    shares: Ints,
-    metric: Floats,
-    step: float,
-    steps: int,
-    mean: Floats,
-    covariance: Floats,
-    q: Floats,
-) -> float:
-    """Mean and covariance given each player's place within the population, by a Hamiltonian path on which all follow.
-
-    q_i = mean + root z_i with z_i kept; mean, covariance and q change in place. metric: a root of theta's covariance.
-    Returns the acceptance probability.
-    """
-    width = mean.size
-    root: Any = np.linalg.cholesky(covariance)
-    z = np.ascontiguousarray(np.linalg.solve(root, np.ascontiguousarray((q - mean).T)).T)
-    theta, other = fold(mean, root), np.empty_like(q)
-    gradient, momentum, turned = np.empty(theta.size), np.empty(theta.size), np.ascontiguousarray(metric.T)
-    for d in range(theta.size):
-        momentum[d] = rng.standard_normal()
-    epsilon = step * (0.9 + 0.2 * rng.random())
-    count = steps // 2 + int(rng.random() * (steps + 1))
-    height = _look(crowd, middle, tight, scale, shares, z, theta, other, gradient)
-    energy = 0.5 * (momentum * momentum).sum() - height
-    for _ in range(count):
-        momentum += 0.5 * epsilon * (turned @ gradient)
-        theta += epsilon * (metric @ momentum)
-        if np.abs(theta[width : 2 * width]).max() > FAR:
-            return 0.0
-        height = _look(crowd, middle, tight, scale, shares, z, theta, other, gradient)
-        momentum += 0.5 * epsilon * (turned @ gradient)
-        if not 0.5 * (momentum * momentum).sum() - height < energy + HOPELESS:
-            return 0.0
-    probability = math.exp(min(energy - 0.5 * (momentum * momentum).sum() + height, 0.0))
-    if rng.random() < probability:
-        q[:] = other
-        unfold(theta, mean, root)
-        covariance[:] = root @ np.ascontiguousarray(root.T)
-    return probability
-
-
-@jit
-def stretch_one(
-    rng: np.random.Generator,
-    crowd: Crowd,
-    scale: float,
-    shares: Ints,
-    mean: Floats,
-    covariance: Floats,
-    q: Floats,
-) -> None:
-    """The sd of one coordinate, any of them, given each player's place along it; the players follow.
-
-    Where players are all but equal, sds may lie anywhere below what could be noticed, and the way back is long for paths.
-    Slice sampling (Neal 2003) in the log stretch l steps out as far as it takes. Its density is exp(-(2 + D - 1) l), the law of
-    the covariance with a integrated out, and the likelihood.
-    """
-    count, width = q.shape
-    k = int(rng.random() * width)
-    precision: Any = np.linalg.inv(covariance)
-    apart, own = q[:, k] - mean[k], precision[k, k]
-    slopes = np.empty_like(q)
-
-    def height(l: float) -> float:
-        for i in range(count):
-            q[i, k] = mean[k] + math.exp(l) * apart[i]
-        precision[k, k] = own * math.exp(-2.0 * l)
-        shape, heavy = sums(precision, scale, shares)
-        law: float = shape[shares[k]] * math.log(heavy[shares[k]])
-        total: float = likelihood_of_all(crowd, 0, count, q, slopes) - (DEGREES + width - 1.0) * l - law
-        return total
-
-    level = height(0.0) - rng.standard_exponential()
-    low = -WINDOW * rng.random()
-    high = low + WINDOW
-    while low > -FAR and height(low) >= level:
-        low -= WINDOW
-    while high < FAR and height(high) >= level:
-        high += WINDOW
-    l = low + (high - low) * rng.random()
-    while height(l) < level:
-        if l < 0.0:
-            low = l
-        else:
-            high = l
-        l = low + (high - low) * rng.random()
-    for j in range(width):
-        covariance[k, j] *= math.exp(l)
-        covariance[j, k] *= math.exp(l)
+def stretched(beliefs: Beliefs, k: int, precision: Floats, l: float) -> float:
+    """The log law of the covariance once coordinate k is stretched by exp(l), up to a constant; precision is the one before."""
+    width = precision.shape[0]
+    after = precision.copy()
+    after[k, k] *= math.exp(-2.0 * l)
+    shape, heavy = sums(after, beliefs.scale, beliefs.shares)
+    own = beliefs.shares[k]
+    total: float = -(DEGREES + width - 1.0) * l - shape[own] * math.log(heavy[own])
+    return total
