@@ -6,6 +6,7 @@ from understudy.compare import Comparison, compare
 from understudy.decisions import Block, Decisions
 from understudy.each import Each, fit_each
 from understudy.engines.fit import NotConvergedWarning, fit
+from understudy.engines.memory import memory_needed
 from understudy.frames import from_csv, from_file, from_frame, from_parquet, to_file, to_frame
 from understudy.identify import identify
 from understudy.learn import learn_mdp
@@ -57,6 +58,7 @@ __all__ = [
     "learn_mdp",
     "load",
     "log_likelihood",
+    "memory_needed",
     "plots",
     "policy",
     "predict",
