@@ -32,7 +32,7 @@ from understudy._arrays import Floats
 from understudy.decisions import Decisions
 
 CONTROLLERS, EACH, ACTIONS, FEATURES = 10_000, 50, 4, 3
-SETTINGS: dict[str, Any] = {"draws": 800, "warmup": 250, "chains": 4}
+SETTINGS: dict[str, Any] = {"draws": 700, "warmup": 200, "chains": 4}
 MEAN = np.array([-1.0, 0.5, 0.8])
 ROOT = np.array([[0.6, 0.0, 0.0], [0.3, 0.7, 0.0], [-0.2, 0.1, 0.5]])
 
@@ -106,7 +106,9 @@ def measure(controllers: int, workers: int, draws: int) -> Figures:
     settings = {**SETTINGS, "draws": draws}
     load = os.getloadavg()[0]
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+        ) as cluster,
         Client(cluster) as client,
         warnings.catch_warnings(),
     ):

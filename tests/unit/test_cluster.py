@@ -41,7 +41,7 @@ def quick(fit: Any = us.fit_population, **settings: Any) -> Any:
 def client_of(workers: int, threads: int = 1) -> Any:
     """Processes of this machine, which only talk to one another."""
     cluster = distributed.LocalCluster(
-        n_workers=workers, threads_per_worker=threads, processes=True, dashboard_address=None, host="127.0.0.1"
+        n_workers=workers, threads_per_worker=threads, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
     )
     return distributed.Client(cluster), cluster
 
@@ -112,11 +112,8 @@ def test_each_controller_alone_has_the_same_draws_anywhere(two: Any) -> None:
 def test_what_is_no_cluster_is_refused(fit: Any) -> None:
     with pytest.raises(ValueError, match=r"cluster must be a dask.distributed.Client, not str"):
         quick(fit, cluster="tcp://127.0.0.1:8786")
-    with (
-        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None, host="127.0.0.1") as cluster,
-        distributed.Client(cluster) as client,
-        pytest.raises(ValueError, match="the cluster has no workers yet"),
-    ):
+    client, cluster = client_of(0)
+    with cluster, client, pytest.raises(ValueError, match="the cluster has no workers yet"):
         quick(fit, cluster=client)
 
 

@@ -72,6 +72,10 @@ def test_an_interrupted_folder_is_continued(tmp_path: Path, monkeypatch: pytest.
         done.append(task[0])
         return original(task)
 
+    def counted(task: Any) -> Any:
+        done.append(task[0])
+        return original(task)
+
     with monkeypatch.context() as patch:
         patch.setattr(each, "one_fit", stopped)
         with pytest.warns(us.NotConvergedWarning, match="interrupted, and 2 of 4 controllers are missing"):

@@ -17,7 +17,7 @@ from understudy.kernels.hamiltonian import HOPELESS
 from understudy.kernels.population import Beliefs, density, fold, stretched, unfold
 
 FAR = 30.0  # a log sd at which a path is given up
-LENGTH, LONGEST = 1.9, 5  # of the common path, in units of its coordinates and in steps
+LENGTH, LONGEST = 1.3, 5  # of the common path, in units of its coordinates and in steps
 WINDOW = 2.0  # what a log stretch is stepped out by at most
 OFTEN, OUT = 5.0, 6.0  # how often, and how far, an sd is stretched: times the spread of its logarithm
 
