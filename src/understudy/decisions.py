@@ -27,7 +27,12 @@ Rows = Any  # a dense Floats array, or a scipy.sparse.csr_array
 
 @dataclass(frozen=True)
 class Block:
-    """A run of coefficients that belong together. Centred: only their differences matter, so they sum to zero."""
+    """A run of coefficients that belong together. Centred: only their differences matter, so they sum to zero.
+
+    >>> d = us.Decisions(np.eye(3), [0, 3], [1], blocks=[us.Block("places", 3, centred=True)])
+    >>> us.fit(d, us.Gaussian(1.0)).mean.sum().round(9) + 0.0  # only differences matter
+    np.float64(0.0)
+    """
 
     name: str
     size: int
@@ -49,7 +54,7 @@ class Decisions:
         blocks: the coefficient blocks in order, each a ``Block``; default one block that is not centred.
         ids: T labels of the decisions, used in tables and messages; default 0, 1, ...
 
-    >>> d = Decisions([[0.8, 0.2], [0.3, 0.7]], start=[0, 2], chosen=[1])
+    >>> d = us.Decisions([[0.8, 0.2], [0.3, 0.7]], start=[0, 2], chosen=[1])
     >>> len(d), d.names
     (1, ('v0', 'v1'))
     """

@@ -54,6 +54,12 @@ class Understudy(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         n_features_in_, feature_names_in_: as everywhere in scikit-learn.
 
     Features are used as they come: scale them first, for instance with StandardScaler in a pipeline.
+
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0]] * 20)  # tea or coffee, twenty times
+    >>> y = np.array([1, 0] * 14 + [0, 1] * 6)
+    >>> model = us.Understudy(prior=1.0).fit(X, y, decision=np.repeat(np.arange(20), 2))
+    >>> model.coef_ > 0.0, model.predict_proba(X[:2], decision=[0, 0]).shape
+    (array([ True, False]), (2, 2))
     """
 
     def __init__(

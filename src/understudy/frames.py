@@ -55,7 +55,7 @@ def from_frame(
         blocks: the coefficient blocks, as in ``Decisions``.
 
     >>> import pyarrow as pa
-    >>> from_frame(pa.table({"decision": [7, 7], "chosen": [0, 1], "height": [3.0, 2.0]}))
+    >>> us.from_frame(pa.table({"decision": [7, 7], "chosen": [0, 1], "height": [3.0, 2.0]}))
     <Decisions: 1 decisions of 2 actions, 1 coefficients, dense>
     """
     frame, columns = _opened(table)
@@ -107,12 +107,22 @@ def from_frame(
 
 
 def from_file(path: str | os.PathLike[str], **options: Any) -> Decisions:
-    """Decisions from a .parquet (.pq) or .csv (.csv.gz) file; the options are those of `from_frame`."""
+    """Decisions from a .parquet (.pq) or .csv (.csv.gz) file; the options are those of `from_frame`.
+
+    >>> us.to_file(us.Decisions(np.eye(2), [0, 2], [1], names=["tea", "coffee"]), "drinks.csv")
+    >>> us.from_file("drinks.csv")
+    <Decisions: 1 decisions of 2 actions, 2 coefficients, dense>
+    """
     return from_parquet(path, **options) if _format(path) == "parquet" else from_csv(path, **options)
 
 
 def from_parquet(path: str | os.PathLike[str], **options: Any) -> Decisions:
-    """Decisions from a Parquet file; the options are those of `from_frame`."""
+    """Decisions from a Parquet file; the options are those of `from_frame`.
+
+    >>> us.to_file(us.Decisions(np.eye(2), [0, 2], [1], names=["tea", "coffee"]), "drinks.parquet")
+    >>> us.from_parquet("drinks.parquet", features=["tea"]).names
+    ('tea',)
+    """
     import pyarrow.parquet as pq
 
     with reading(path, "Parquet"), pq.ParquetFile(path) as file:
@@ -124,6 +134,12 @@ def from_csv(path: str | os.PathLike[str], **options: Any) -> Decisions:
     """Decisions from a CSV file, plain or .gz; the options are those of `from_frame`.
 
     Labels are numbers when all of them are written as numbers are, and otherwise stay as they are: 007 is text.
+
+    >>> import pathlib
+    >>> _ = pathlib.Path("trips.csv").write_text("trip,by,took,minutes\\n1,bus,0,30\\n1,car,1,20\\n")
+    >>> d = us.from_csv("trips.csv", decision="trip", action="by", chosen="took")
+    >>> d, d.actions.tolist()
+    (<Decisions: 1 decisions of 2 actions, 1 coefficients, dense>, ['bus', 'car'])
     """
     import pyarrow as pa
     import pyarrow.csv
@@ -151,6 +167,9 @@ def to_frame(decisions: Decisions, backend: str = "pyarrow") -> Any:
 
     Columns: decision, action (positions 0, 1, ... where there are no labels), group and chosen where known, then
     the features, dense. Blocks are not written; give them to `from_frame` again.
+
+    >>> us.to_frame(us.Decisions(np.eye(2), [0, 2], [1], names=["tea", "coffee"])).to_pylist()[0]
+    {'decision': 0, 'action': 0, 'chosen': False, 'tea': 1.0, 'coffee': 0.0}
     """
     import narwhals as nw
     import pyarrow as pa
@@ -183,7 +202,12 @@ def to_frame(decisions: Decisions, backend: str = "pyarrow") -> Any:
 
 
 def to_file(decisions: Decisions, path: str | os.PathLike[str]) -> None:
-    """Write the decisions to a .parquet (.pq) or .csv (.csv.gz) file: all of it, or nothing."""
+    """Write the decisions to a .parquet (.pq) or .csv (.csv.gz) file: all of it, or nothing.
+
+    >>> us.to_file(us.Decisions(np.eye(2), [0, 2], [1], names=["tea", "coffee"]), "drinks.parquet")
+    >>> us.from_file("drinks.parquet").names
+    ('tea', 'coffee')
+    """
     import pyarrow.csv
     import pyarrow.parquet
 

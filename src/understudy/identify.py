@@ -199,6 +199,11 @@ def identify(posterior: Posterior) -> Identifiability:
     """Tell what the decisions behind a posterior taught from what only the prior says.
 
     With fewer than 30 draws, spreads are those of the normal approximation at the posterior mode.
+
+    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
+    >>> d = us.Decisions(rows, start=range(0, 41, 2), chosen=[0] * 14 + [1] * 6, names=["tea", "coffee"])
+    >>> us.identify(us.fit(d, us.Gaussian(1.0)))  # only the difference of the two is asked for
+    <Identifiability: 1 of 2 directions informed, 1 by the prior only>
     """
     if not isinstance(posterior, Posterior):
         raise ValueError(f"identify needs a Posterior, such as us.fit returns, not {type(posterior).__name__}")

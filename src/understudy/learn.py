@@ -66,6 +66,11 @@ def learn_mdp(
 
     Ctrl-C returns the draws made so far. A result that has not converged, in values or transitions, comes with a
     NotConvergedWarning. Draws take 8 bytes for each value and possible transition: more than 400 MB are refused.
+
+    >>> rng = np.random.default_rng(1)
+    >>> world = us.random_mdp(rng, states=3, actions=2)
+    >>> us.learn_mdp(world.simulate(rng, [2.0, 0.0, -2.0], 200), states=3, actions=2, prior=us.Gaussian(4.0))
+    <LearntMDP: ...>
     """
     refuse_bad_counts(draws=draws, warmup=warmup, chains=chains, thin=thin, threads=threads, seed=seed)
     file = refuse_bad_checkpoint(checkpoint, resume, checkpoint_seconds)

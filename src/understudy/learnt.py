@@ -40,6 +40,12 @@ class LearntMDP:
         available: (N, M) which actions each state has.
         visited: (T,) the state in which each decision was made, as a position.
         states, actions: labels.
+
+    >>> rng = np.random.default_rng(1)
+    >>> world = us.random_mdp(rng, states=3, actions=2)
+    >>> learnt = us.learn_mdp(world.simulate(rng, [2.0, 0.0, -2.0], 200), states=3, actions=2, prior=us.Gaussian(4.0))
+    >>> learnt.mean_transitions.shape, learnt.value.mean.argmax()
+    ((2, 3, 3), np.int64(0))
     """
 
     value: Posterior

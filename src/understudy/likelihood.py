@@ -32,6 +32,10 @@ def log_likelihood(d: Decisions, v: Any, noise: KnownNoise | None = None) -> Flo
     """Log probability of each choice: (T,) for v of shape (K,), (S, T) for S draws of shape (S, K).
 
     Exact under independent noise; noise with a covariance is integrated over its lattice (`correlated`).
+
+    >>> d = us.Decisions([[0.0], [1.0], [0.0], [1.0]], start=[0, 2, 4], chosen=[1, 0])
+    >>> us.log_likelihood(d, [1.0]).round(3)  # log Phi(1 / sqrt 2), and log Phi(-1 / sqrt 2)
+    array([-0.274, -1.428])
     """
     draws = _coefficients(d, v)
     taken = d.taken
@@ -48,7 +52,12 @@ def log_likelihood(d: Decisions, v: Any, noise: KnownNoise | None = None) -> Flo
 
 
 def choice_probabilities(d: Decisions, v: Any, noise: KnownNoise | None = None) -> Floats:
-    """Probability of every action offered: (P,) for v of shape (K,), (S, P) for S draws; one in sum per decision."""
+    """Probability of every action offered: (P,) for v of shape (K,), (S, P) for S draws; one in sum per decision.
+
+    >>> d = us.Decisions([[0.0], [1.0], [2.0]], start=[0, 3], chosen=[1])
+    >>> us.choice_probabilities(d, [1.0]).round(3)
+    array([0.047, 0.224, 0.729])
+    """
     draws = _coefficients(d, v)
     out = np.empty((len(draws), d.rows.shape[0]))
     if noise is not None:

@@ -22,7 +22,15 @@ NAMED = 3  # players that a sentence names, of each group
 
 
 class OpenEndedWarning(UserWarning):
-    """Some skills are bounded by the prior alone; the message says whose."""
+    """Some skills are bounded by the prior alone; the message says whose.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     found = us.rank([["ann", "bob"]] * 5, draws=500)
+    >>> print([str(one.message) for one in said if one.category is us.OpenEndedWarning][0])
+    ann was never beaten...
+    """
 
 
 def open_ends(orders: Orders) -> list[str]:

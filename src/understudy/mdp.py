@@ -55,7 +55,7 @@ class MDP:
         states: N labels; default 0, 1, ... A whole number always means a position, so labels are words (or pairs).
         actions: M labels, likewise.
 
-    >>> mdp = MDP([[[0.8, 0.2], [0.0, 1.0]], [[0.3, 0.7], [0.5, 0.5]]], actions=["wait", "run"])
+    >>> mdp = us.MDP([[[0.8, 0.2], [0.0, 1.0]], [[0.3, 0.7], [0.5, 0.5]]], actions=["wait", "run"])
     >>> value = mdp.solve(reward=[0.0, 1.0], discount=0.9)
     >>> [mdp.actions[a] for a in mdp.policy(value)]
     ['run', 'wait']
@@ -305,7 +305,11 @@ def _refuse_other_rng(rng: Any) -> None:
 
 
 def random_mdp(rng: np.random.Generator, states: int = 7, actions: int = 3, concentration: float = 1.0) -> MDP:
-    """An MDP whose rows are drawn from Dirichlet(concentration, ...); by default as large as the paper's toy."""
+    """An MDP whose rows are drawn from Dirichlet(concentration, ...); by default as large as the paper's toy.
+
+    >>> us.random_mdp(np.random.default_rng(1), states=4, actions=2)
+    <MDP: 4 states, 2 actions, dense>
+    """
     _refuse_other_rng(rng)
     whole = all(isinstance(count, int | np.integer) and count >= 1 for count in (states, actions))
     if not whole or not 0.0 < concentration < np.inf:

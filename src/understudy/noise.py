@@ -36,6 +36,14 @@ class FullNoise:
         df: the inverse Wishart's degrees of freedom, more than D - 1; unless said D + 1, as in R's package MNP.
         centre: the (D, D) matrix it is centred on, up to its size: unless said the identity, as in MNP; "independent"
             is one plus the identity, which are differences of independent noise, and favours no base.
+
+    >>> rng = np.random.default_rng(1)
+    >>> price = rng.uniform(1.0, 3.0, (60, 3))
+    >>> chosen = np.argmin(price + rng.normal(size=(60, 3)), axis=1)
+    >>> d = us.Decisions(price.reshape(-1, 1), range(0, 181, 3), chosen, names=["price"], actions=["bus", "car", "tram"] * 60)
+    >>> post = us.fit(d, us.Gaussian(25.0), noise=us.FullNoise(base="car"), draws=2000)
+    >>> post.covariance.shape  # (chain, draw, D, D): bus and tram, each less car
+    (4, 2000, 2, 2)
     """
 
     base: Any = None
@@ -130,6 +138,11 @@ class KnownNoise:
         others: the D other actions.
         covariance: (D, D) of the others' noise less the base's; or (S, D, D), one for each of S draws.
         points: of the lattice that probabilities are integrated over, in decisions with four actions or more.
+
+    >>> noise = us.KnownNoise("car", ("bus", "tram"), [[1.0, 0.9], [0.9, 1.0]])  # bus and tram are nearly the same
+    >>> d = us.Decisions(np.zeros((3, 1)), [0, 3], [0], actions=["car", "bus", "tram"])
+    >>> us.choice_probabilities(d, [0.0], noise).round(2)
+    array([0.43, 0.29, 0.29])
     """
 
     base: Any

@@ -32,6 +32,11 @@ class Orders:
     names: (K,) the players. players: who is in entry e, from first[e] on. start: (G + 1,) where the entries of each game
     begin, best first. tied: (E,) with the entry before it. known: (G,) how many entries of a game are in order; those
     after them came behind, in an order that is not known. ids: (G,) what the games are called.
+
+    >>> us.Orders.of([["ann", "bob", "cid"], [("ann", "bob"), ("cid", "dan")]])  # a race, then two teams
+    <Orders: 2 games of 4 players>
+    >>> us.Orders.from_columns(game=[1, 1, 1], player=["ann", "bob", "cid"], position=[1, 1, "DNF"])  # a tie; cid behind
+    <Orders: 1 games of 3 players>
     """
 
     names: tuple[str, ...]
@@ -113,7 +118,7 @@ class Orders:
     def of(games: Iterable[Sequence[Any]], winner_only: bool = False) -> Orders:
         """From lists of entries, best first: an entry is a name, or a tuple of names for a team.
 
-        >>> Orders.of([["ann", "bob", "cid"], [("ann", "bob"), ("cid", "dan")]])
+        >>> us.Orders.of([["ann", "bob", "cid"], [("ann", "bob"), ("cid", "dan")]])
         <Orders: 2 games of 4 players>
         """
         listed = []

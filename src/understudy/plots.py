@@ -2,6 +2,10 @@
 
 Every function returns a matplotlib Figure that belongs to nobody else: nothing is shown and no global state changes.
 ``figure.savefig("values.png")`` writes it. Colours are told apart by colour-blind readers and in grey.
+
+>>> d = us.Decisions([[1.0, 0.0], [0.0, 1.0]] * 20, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
+>>> post = us.fit(d, us.Gaussian(1.0))
+>>> us.plots.posterior_densities(post).savefig("drinks.png")
 """
 
 from __future__ import annotations

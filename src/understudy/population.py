@@ -78,6 +78,17 @@ class Population:
         values: (chain, draw, N, K) the value of every player.
         players: N labels. decisions: what all were learnt from, with their groups.
         prior: of the mean. scale: of the sds' prior. stats, settings: as in ``Posterior``.
+
+    >>> rng = np.random.default_rng(1)
+    >>> rows = rng.normal(size=(300, 2))  # ten people decide fifteen times between two things
+    >>> likes = np.repeat(rng.normal([1.0, -1.0], 0.5, (10, 2)), 30, axis=0)
+    >>> utility = (rows * likes).sum(axis=1) + rng.normal(size=300)
+    >>> d = us.Decisions(rows, range(0, 301, 2), utility.reshape(-1, 2).argmax(axis=1), groups=np.repeat(range(10), 15))
+    >>> population = us.fit_population(d)
+    >>> population.player(3)
+    <Posterior: 4 chains of 1000 draws, 2 coefficients, ...>
+    >>> population.new_player().mean(axis=0) > 0.0  # draws of somebody never seen
+    array([ True, False])
     """
 
     mean: Floats
@@ -265,6 +276,14 @@ def fit_population(
         draws, warmup, chains, seed, thin, threads, progress, checkpoint, resume, checkpoint_seconds: as in ``fit``.
         cluster: a ``dask.distributed.Client`` whose workers each take some of the players; the draws are the same to the last bit,
             whatever their number, and a worker may be lost.
+
+    >>> rng = np.random.default_rng(1)
+    >>> rows = rng.normal(size=(300, 2))  # ten people decide fifteen times between two things
+    >>> likes = np.repeat(rng.normal([1.0, -1.0], 0.5, (10, 2)), 30, axis=0)
+    >>> utility = (rows * likes).sum(axis=1) + rng.normal(size=300)
+    >>> d = us.Decisions(rows, range(0, 301, 2), utility.reshape(-1, 2).argmax(axis=1), groups=np.repeat(range(10), 15))
+    >>> us.fit_population(d).mean.mean(axis=(0, 1)) > 0.0
+    array([ True, False])
     """
     if cluster is not None:
         refuse_no_client(cluster)

@@ -42,6 +42,16 @@ class Posterior:
         settings: how it was run (seed, draws, warmup, thin, options, complete); anything JSON can hold.
         noise: where the noise has a covariance to be learnt, what was believed of it.
         covariance: its draws, (chain, draw, D, D), of the actions' noise less the base's; see `known_noise`.
+
+    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
+    >>> d = us.Decisions(rows, start=range(0, 41, 2), chosen=[0] * 14 + [1] * 6, names=["tea", "coffee"])
+    >>> post = us.fit(d, us.Gaussian(1.0))
+    >>> post
+    <Posterior: 4 chains of 1000 draws, 2 coefficients, engine blended>
+    >>> post.names[post.mean.argmax()], post["tea"].shape, post.values.shape
+    ('tea', (4, 1000), (4000, 2))
+    >>> post.summary().verdict
+    'Converged: ...'
     """
 
     draws: Floats
@@ -196,7 +206,14 @@ class Posterior:
 
 
 def load(path: str | os.PathLike[str]) -> Posterior:
-    """Read a posterior that `Posterior.save` wrote."""
+    """Read a posterior that `Posterior.save` wrote.
+
+    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
+    >>> d = us.Decisions(rows, start=range(0, 41, 2), chosen=[0] * 14 + [1] * 6, names=["tea", "coffee"])
+    >>> us.fit(d, us.Gaussian(1.0)).save("tea.nc")
+    >>> us.load("tea.nc")
+    <Posterior: 4 chains of 1000 draws, 2 coefficients, engine blended>
+    """
     return read_file(path, "a posterior", FORMAT, read_posterior)
 
 

@@ -175,8 +175,8 @@ def predict(
         method: "average", "vote" or "point".
         seed: of the votes' noise, a number or a numpy Generator; the same number gives the same votes.
 
-    >>> d = Decisions([[0.0], [1.0], [3.0]], start=[0, 3], chosen=[2])
-    >>> predict([0.5], d)
+    >>> d = us.Decisions([[0.0], [1.0], [3.0]], start=[0, 3], chosen=[2])
+    >>> us.predict([0.5], d)
     <Prediction: 1 decisions by average, error 0, log score -0.367>
     """
     if method not in METHODS:
@@ -206,6 +206,11 @@ def policy(posterior: Posterior | Any, decisions: Decisions) -> Policy:
     Args:
         posterior: a Posterior; or draws (..., K); or a point (K,).
         decisions: what is offered, for instance ``mdp.decisions(all_states)``.
+
+    >>> d = us.Decisions([[0.0], [1.0], [3.0]], start=[0, 3], chosen=None)
+    >>> choice = us.policy(np.array([[0.5], [0.4], [-0.1]]), d)  # three draws of a value
+    >>> choice.best, choice.certainty.round(2)
+    (array([2]), array([0.67]))
     """
     draws = _draws(posterior, decisions)
     noise = posterior.known_noise if isinstance(posterior, Posterior) else None

@@ -38,6 +38,12 @@ class Gaussian:
         shape: with "learn", the variance of size one, given as a variance is; all ones unless said.
         scale: with "learn", of the prior of the size: sd is scale times |t|, t Student with four degrees of freedom. Half of
             its mass lies below 0.74 scale; values ten times as large are unlikely, but not ruled out.
+
+    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
+    >>> d = us.Decisions(rows, start=range(0, 41, 2), chosen=[0] * 14 + [1] * 6, names=["tea", "coffee"])
+    >>> priors = us.Gaussian(1.0), us.Gaussian([1.0, 4.0]), us.Gaussian("learn", scale=1.0)
+    >>> [us.fit(d, prior, draws=4000).mean.argmax() for prior in priors]
+    [np.int64(0), np.int64(0), np.int64(0)]
     """
 
     variance: ArrayLike | Mapping[str, float] | Literal["learn"] = 2500.0
@@ -54,7 +60,13 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Flat:
-    """No preference at all; the posterior exists only where the decisions bound every direction."""
+    """No preference at all; the posterior exists only where the decisions bound every direction.
+
+    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
+    >>> d = us.Decisions(rows, start=range(0, 41, 2), chosen=[0] * 14 + [1] * 6, blocks=[us.Block("drink", 2, centred=True)])
+    >>> us.fit(d, us.Flat()).mean.round(1)
+    array([ 0.4, -0.4])
+    """
 
     centred: bool | None = None
 

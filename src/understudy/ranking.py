@@ -52,6 +52,12 @@ class Ranking:
     skills: (chain, draw, K), summing to zero where games do not see their level. spread: (chain, draw), infinite under a flat
     prior. margin: (chain, draw), zero where no two tied. noise: of an entry or of each player in it. stats: (chain, draw) each, what the
     engine tells. settings: how it was run.
+
+    >>> found = us.rank([["ann", "bob", "cid"], ["bob", "ann", "cid"], ["cid", "ann", "bob"]], draws=2000)
+    >>> found.win_probabilities(["ann", "cid"]).sum().round(6)
+    np.float64(1.0)
+    >>> [line["player"] for line in found.table()][0]
+    'ann'
     """
 
     orders: Orders
@@ -276,7 +282,7 @@ def rank(
         noise: "entry" gives a team one noise, "player" one for each of its players.
         draws, warmup, chains, seed, threads, progress, checkpoint, resume, checkpoint_seconds: as in ``us.fit``.
 
-    >>> found = rank([["ann", "bob"]] * 8 + [["bob", "ann"]] * 2, draws=200, warmup=200, progress=False)
+    >>> found = us.rank([["ann", "bob"]] * 8 + [["bob", "ann"]] * 2, draws=500)
     >>> found.better("ann", "bob") > 0.9
     True
     """

@@ -85,6 +85,15 @@ def from_folder(path: str | os.PathLike[str], **options: Any) -> Folder:
     """Decisions from a folder of Parquet files, read piece by piece as they are needed; the options are those of `from_frame`.
 
     For more decisions than memory holds: ``us.fit(us.from_folder("decisions/"))``.
+
+    >>> import pathlib
+    >>> pathlib.Path("drinks").mkdir()
+    >>> for day in range(3):
+    ...     d = us.Decisions([[1.0, 0.0], [0.0, 1.0]] * 20, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
+    ...     us.to_file(d, f"drinks/{day}.parquet")
+    >>> folder = us.from_folder("drinks")
+    >>> us.fit(folder, us.Gaussian(1.0)).mean.round(1)
+    array([ 0.4, -0.4])
     """
     return Folder(path, **options)
 

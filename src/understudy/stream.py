@@ -32,8 +32,9 @@ class Stream:
         seed: of all random numbers.
         blocks: the blocks of coefficients, as in ``Decisions``.
 
-    >>> stream = Stream(["price", "speed"], Gaussian(1.0), seed=1)
+    >>> stream = us.Stream(["price", "speed"], us.Gaussian(1.0), seed=1)
     >>> stream.update([[1.0, 0.0], [0.0, 1.0]], chosen=1)
+    <Stream: 1 decisions, 2 coefficients, 1000 particles, ...>
     >>> len(stream), bool(stream.mean[1] > stream.mean[0])
     (1, True)
     """

@@ -64,7 +64,7 @@ class Tetris:
             from a `Move` to numbers, as many for every move.
         names: of the features, where they are one's own.
 
-    >>> world = Tetris(rows=20)
+    >>> world = us.worlds.Tetris(rows=20)
     >>> path = world.simulate(np.random.default_rng(1), [-3, -15, -1], 50)
     >>> world.decisions(path)
     <Decisions: 50 decisions of 9 to 34 actions, 3 coefficients, dense>
