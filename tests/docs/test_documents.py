@@ -1,49 +1,39 @@
 """What the documents say is run or looked up: Python, commands, links, public names."""
 
+import doctest
 import functools
+import importlib.util
+import inspect
 import os
 import re
 import shlex
 import subprocess
 import sys
 import sysconfig
+import unicodedata
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
+import numpy as np
 import pytest
 
 import understudy
+from reading import FENCE, Block, blocks, follow
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DOCUMENTS = sorted({*PAGES, *ROOT.glob("*.md")})
 SHARED = ROOT.parent / "shared" / "data"
-DATA = ("rust1987.csv",)  # others' data, which pages read and we do not ship
-FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
-
-
-class Block(NamedTuple):
-    """One fenced block of a document."""
-
-    language: str
-    text: str
-    line: int
-
-
-def blocks(document: str) -> list[Block]:
-    return [
-        Block(
-            fence[2], re.sub(f"^{fence[1]}", "", fence[3], flags=re.MULTILINE), document.count("\n", 0, fence.start(3))
-        )
-        for fence in FENCE.finditer(document)
-    ]
+DATA = ("rust1987.csv",)  # others' data, which pages read where they are and we do not ship
+FOLLOWED = ("inverse.md", "zurcher.md", "brands.md", "pressure.md", "season.md")  # the five paths
+REFERENCE = ROOT / "docs" / "reference.md"
 
 
 def commands(document: str) -> list[list[str]]:
     """The shell commands shown, split into words, that are ours: `scripts/...` and `understudy ...`."""
     found = []
     for block in blocks(document):
-        if block.language not in {"bash", "console"}:
+        if block.language not in {"bash", "sh", "console"}:
             continue
         for line in block.text.replace("\\\n", " ").splitlines():
             prompt, typed = line.startswith("$ "), line.removeprefix("$ ")
@@ -85,12 +75,27 @@ def wrong_with(command: list[str]) -> str | None:
     return f"{shlex.join([program, *sub])} has no option {unknown[0]}" if unknown else None
 
 
+def anchors(path: Path) -> set[str]:
+    """What a link may point to within a Markdown file: its headings, spelt as mkdocs and GitHub spell them."""
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    names = re.findall(r"^#+ +(.+?) *$", text, re.MULTILINE)
+    names += re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)  # of the reference
+    plain = (unicodedata.normalize("NFKD", each).encode("ascii", "ignore").decode().lower() for each in names)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", each).strip()) for each in plain}
+
+
 def dead_links(path: Path) -> list[str]:
-    """Links of a Markdown file to files that are not there; addresses elsewhere are left alone."""
+    """Links of a Markdown file to files or headings that are not there; addresses elsewhere are left alone."""
     prose = re.sub(r"`[^`\n]*`", "", FENCE.sub("", path.read_text(encoding="utf-8")))
     targets = re.findall(r"\]\(<?([^)>\s]+)>?[^)]*\)", prose) + re.findall(r"^\[[^\]]+\]: *(\S+)", prose, re.MULTILINE)
-    inside = [target.partition("#")[0] for target in targets if not re.match(r"[a-z]+:", target)]
-    return [target for target in inside if target and not (path.parent / target).exists()]
+    dead = []
+    for target in targets:
+        file, _, place = target.partition("#")
+        there = path if not file else path.parent / file
+        if re.match(r"[a-z]+:", target) or (there.exists() and (not place or place in anchors(there))):
+            continue
+        dead.append(target)
+    return dead
 
 
 def name(path: Path) -> str:
@@ -98,18 +103,39 @@ def name(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name)
-def test_python_in_the_pages_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_can_be_followed(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an empty folder, in order: Python, and on the five paths every command."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
     for data in (name for name in DATA if name in path.read_text(encoding="utf-8")):
-        if not (SHARED / data).exists():
-            pytest.skip(f"{data}, which this page reads, is not here")
-        (tmp_path / data).symlink_to(SHARED / data)
-    namespace: dict[str, object] = {"__name__": "__main__"}
-    for block in blocks(path.read_text(encoding="utf-8")):
-        if block.language == "python":
-            # padded, so that a traceback names the line of the document
-            exec(compile("\n" * block.line + block.text, str(path), "exec"), namespace)
+        if (SHARED / data).exists():
+            (tmp_path / data).symlink_to(SHARED / data)
+    follow(path, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["zurcher.md", "gallery.md"])
+def test_pages_on_others_data_can_be_followed_without_them(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    follow(ROOT / "docs" / page, tmp_path)
+
+
+@pytest.mark.parametrize("page", FOLLOWED)
+def test_a_path_says_for_whom_it_is_what_comes_out_and_how_long_it_takes(page: str) -> None:
+    top = (ROOT / "docs" / page).read_text(encoding="utf-8").partition("\n## ")[0]
+    assert [word for word in ("- **For** ", "- **Out comes** ", "- **Takes** ") if word not in top] == []
+    assert page in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+
+
+def test_every_figure_of_a_path_and_of_the_gallery_is_made_by_a_page() -> None:
+    made = "".join(path.read_text(encoding="utf-8") for path in PAGES)
+    for page in (*FOLLOWED, "gallery.md"):
+        shown = re.findall(r"!\[[^\]]*\]\(([\w-]+\.(?:png|gif))\)", (ROOT / "docs" / page).read_text(encoding="utf-8"))
+        measured = {"populations.png", "speed.png"}  # of benchmarks, and of a page that saves none
+        assert [each for each in shown if f'"{each}"' not in made and each not in measured] == []
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)
@@ -128,12 +154,39 @@ def test_the_ci_runs_the_test_command_of_the_readme() -> None:
     assert (ROOT / ".ci/run").read_text(encoding="utf-8").rstrip().endswith('/../scripts/test"')
 
 
-def test_the_reference_mentions_every_public_name() -> None:
-    reference = ROOT / "docs" / "reference.md"
-    if not reference.exists():
-        pytest.skip("docs/reference.md is not written yet")
-    text = reference.read_text(encoding="utf-8")
-    assert [public for public in understudy.__all__ if not re.search(rf"\b{public}\b", text)] == []
+def example(public: str) -> doctest.DocTest:
+    thing = getattr(understudy, public)
+    known = {"us": understudy, "np": np}
+    return doctest.DocTestParser().get_doctest(inspect.getdoc(thing) or "", known, public, None, 0)
+
+
+def test_the_reference_has_every_public_name() -> None:
+    listed = re.findall(r"^::: ([\w.]+)$", REFERENCE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [public for public in understudy.__all__ if public not in listed] == []
+
+
+def test_the_reference_can_be_made() -> None:
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "scripts" / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    hook: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    listed = re.findall(r"^::: ([\w.]+)$", REFERENCE.read_text(encoding="utf-8"), re.MULTILINE)
+    thin = [each for each in listed if len(hook.told(each).split()) < 8]
+    assert thin == [], "a name without a docstring"
+
+
+@pytest.mark.parametrize("public", understudy.__all__)
+def test_every_public_name_has_an_example_that_runs(
+    public: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = example(public)
+    assert shown.examples, f"us.{public} has no example in its docstring"
+    said: list[str] = []
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    doctest.DocTestRunner(optionflags=flags).run(shown, out=said.append)
+    assert not said, "".join(said)
 
 
 def test_blocks_keep_their_language_text_and_line() -> None:
@@ -158,5 +211,8 @@ def test_a_command_that_does_not_exist_is_noticed(command: str) -> None:
 
 def test_a_dead_link_is_noticed(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("[a](page.md#top) [b](gone.md) `[c](code.md)` [d](https://example.org) [e]\n\n[e]: lost.md\n")
-    assert dead_links(page) == ["gone.md", "lost.md"]
+    page.write_text(
+        "# The top!\n[a](page.md#the-top) [b](gone.md) `[c](code.md)` [d](https://example.org) [e] [f](#there) [g](#the-top)\n\n"
+        "[e]: lost.md\n"
+    )
+    assert dead_links(page) == ["gone.md", "#there", "lost.md"]
