@@ -84,10 +84,6 @@ def test_an_interrupted_folder_is_continued(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(KeyError, match="'dee' was not reached before the work was interrupted"):
         part["dee"]
 
-    def counted(task: Any) -> Any:
-        done.append(task[0])
-        return original(task)
-
     with monkeypatch.context() as patch:
         patch.setattr(each, "one_fit", counted)
         again = quick(checkpoint=folder, resume=True)
