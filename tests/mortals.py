@@ -111,13 +111,11 @@ def ranked(folder: Path | None) -> Result:
 
 
 def streamed(folder: Path | None) -> Result:
-    decisions, file = features(16), None if folder is None else folder / "stream.nc"
-    fresh = file is None or not file.exists()
-    stream = us.Stream(3, us.Gaussian(9.0), 100, seed=3) if fresh else us.Stream.load(file)  # type: ignore[arg-type]
+    decisions, file = features(16), (folder or Path(os.environ["UNDERSTUDY_MORTALS"])) / "stream.nc"
+    stream = us.Stream.load(file) if file.exists() else us.Stream(3, us.Gaussian(9.0), 100, seed=3)
     for t in range(len(stream), len(decisions)):
         stream.update(decisions[t : t + 1])
-        if file is not None:
-            stream.save(file)
+        stream.save(file)
     return {"particles": stream.particles, "weights": stream.weights, "evidence": np.array(stream.log_evidence)}
 
 
@@ -338,8 +336,6 @@ def dying(rng: random.Random, seconds: float) -> tuple[str, float]:
 
 
 def main() -> None:
-    import h5netcdf  # noqa: F401  (here, once, and not by every child)
-
     warnings.simplefilter("ignore")
     run.PIECE_SECONDS = 0.005
     shards.SIZE = 50
