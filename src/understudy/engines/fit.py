@@ -43,7 +43,17 @@ SMALLER = (
 
 
 class NotConvergedWarning(UserWarning):
-    """The draws should not be trusted yet; the message says why."""
+    """The draws should not be trusted yet; the message says why.
+
+    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
+    >>> d = us.Decisions(rows, start=range(0, 41, 2), chosen=[0] * 14 + [1] * 6, names=["tea", "coffee"])
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     warnings.simplefilter("always")
+    ...     post = us.fit(d, engine="da", draws=100, warmup=0)
+    >>> print(said[0].category.__name__)
+    NotConvergedWarning
+    """
 
 
 def fit(
@@ -89,6 +99,12 @@ def fit(
         cluster: a ``dask.distributed.Client`` whose workers do the passes of "laplace"; the draws are the same to the last bit.
 
     Ctrl-C returns the draws made so far. A result that has not converged comes with a NotConvergedWarning.
+
+    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
+    >>> d = us.Decisions(rows, start=range(0, 41, 2), chosen=[0] * 14 + [1] * 6, names=["tea", "coffee"])
+    >>> post = us.fit(d, us.Gaussian(1.0), seed=1)
+    >>> post.names[post.mean.argmax()], post.summary().verdict
+    ('tea', 'Converged: ...')
     """
     prior = Gaussian(2500.0) if prior is None else prior
     if not isinstance(decisions, Decisions | Folder):
