@@ -25,6 +25,7 @@ from understudy.diagnostics import Summary, summarise
 from understudy.engines.drive import CHECKPOINT_SECONDS, Checkpoint, refuse_bad_checkpoint, run_through
 from understudy.engines.fit import NotConvergedWarning, fingerprint, refuse_bad_counts
 from understudy.engines.hierarchy import Hierarchy
+from understudy.engines.memory import ALWAYS, FEWER, refuse_too_large
 from understudy.engines.run import Run
 from understudy.engines.workers import refuse_no_client
 from understudy.frames import from_frame
@@ -35,6 +36,8 @@ from understudy.predict import Prediction, predict
 from understudy.priors import Flat, Gaussian, coordinates, place
 
 Labels = np.ndarray[Any, Any]
+
+COPIES = 3.0  # of the draws, at most: as they are made, as they are kept, and what the diagnostics look at
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,6 +306,8 @@ def fit_population(
     if isinstance(prior, Flat) or (isinstance(prior, Gaussian) and prior.learns):
         what = "flat" if isinstance(prior, Flat) else "of a size to be learnt"
         raise ValueError(f"the prior of a population's mean cannot be {what}; give us.Gaussian(variance)")
+    size = 8.0 * chains * draws * len(decisions.names) * (len(players) + len(decisions.names))
+    refuse_too_large(ALWAYS + COPIES * size, FEWER)
     placed = place(prior, decisions)
     decisions = Decisions(**{**{f: getattr(decisions, f) for f in decisions.__dataclass_fields__}, "groups": who})
     if progress is not False and not compiled_before():

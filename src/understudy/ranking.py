@@ -31,6 +31,7 @@ from understudy._netcdf import Variables, content, read_file, to_arviz, write_fi
 from understudy.diagnostics import Summary, summarise
 from understudy.engines.drive import CHECKPOINT_SECONDS, Checkpoint, drive, refuse_bad_checkpoint
 from understudy.engines.fit import NotConvergedWarning, announce_compiling, refuse_bad_counts
+from understudy.engines.memory import ALWAYS, DRAWS, FEWER, refuse_too_large
 from understudy.engines.ranked import Ranked
 from understudy.engines.run import Run
 from understudy.kernels.orders import log_order_each
@@ -293,6 +294,7 @@ def rank(
     file = refuse_bad_checkpoint(checkpoint, resume, checkpoint_seconds)
     orders = read_orders(results, game, player, position, team, winner_only)
     _look_for_open_ends(orders, flat=isinstance(prior, Flat))
+    refuse_too_large(ALWAYS + 8.0 * DRAWS * chains * draws * len(orders.names), FEWER)
     announce_compiling(progress)
     used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
     kind = "learnt" if spread is None else "flat" if np.isinf(spread) else spread**2

@@ -21,7 +21,7 @@ from understudy.engines.conditioned import Conditioned
 from understudy.engines.drive import CHECKPOINT_SECONDS, Checkpoint, OtherRun, drive, refuse_bad_checkpoint
 from understudy.engines.laplace import Refused
 from understudy.engines.large import LARGE, fit_large
-from understudy.engines.memory import memory_needed, refuse_too_large
+from understudy.engines.memory import FEWER, memory_needed, refuse_too_large
 from understudy.engines.run import Run
 from understudy.engines.sequential import Sequential
 from understudy.engines.wishart import Wishart
@@ -36,10 +36,7 @@ ENGINES = ("auto", "blended", *MOVES, "ibis", "laplace")
 CORRELATED = ("auto", "conditioned", "da")  # engines for a full noise covariance
 
 
-SMALLER = (
-    "keep fewer draws or chains (thin lets them be further apart), or put the decisions into a folder of Parquet files, which "
-    "us.from_folder reads piece by piece"
-)
+SMALLER = f"{FEWER}, or put the decisions into a folder of Parquet files, which us.from_folder reads piece by piece"
 
 
 class NotConvergedWarning(UserWarning):

@@ -22,6 +22,7 @@ UTILITIES = 12.0  # doubles for each row in each chain
 DRAWS = 12.0  # bytes for each byte of the draws
 STATS = 3  # numbers kept with each draw
 PIECE = 12.0  # bytes for each byte of a row group, while it is read and prepared
+FEWER = "keep fewer draws or chains (thin lets them be further apart)"
 ALWAYS = 100e6  # compiled code, libraries that are loaded on the way
 
 
