@@ -45,7 +45,6 @@ LAYERS = [
         "ranking",
         "stream",
         "compare",
-        "cluster",
     },
     {"estimator", "report", "plots", "along", "canvas"},
     {"cli", "studio", "paper", "__main__"},

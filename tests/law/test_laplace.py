@@ -11,12 +11,16 @@ import pytest
 import scipy.stats as st
 
 import understudy as us
+from evidence import assert_uniform_ranks
 from problems import choose, mdp_offers, ragged_offers
 from understudy import shards
+from understudy._arrays import Floats, Ints
 from understudy.diagnostics import mcse_mean, mcse_sd
 from understudy.engines import fit as door
 from understudy.engines import laplace
+from understudy.engines.passes import Piece, slopes
 from understudy.engines.tally import merged
+from understudy.priors import place
 
 PRIOR = us.Gaussian(25.0)
 
@@ -48,6 +52,42 @@ def test_it_agrees_with_the_default_engine(decisions: us.Decisions, prior: us.Ga
     assert found.settings["pareto_k"] < 0.5
     assert found.settings["effective"] > 0.8 * 16_000
     assert_agree(found, us.fit(decisions, prior, draws=4000, seed=1))
+
+
+def ranks(replications: int, seed: int) -> Ints:
+    """(replications, 3) ranks of the true coefficients among 63 draws."""
+    offers, rng, prior = ragged_offers(3, 150, seed=7), np.random.default_rng(seed), us.Gaussian(1.0)
+    truths = place(prior, offers).draw(rng, replications)
+    found = []
+    for i, truth in enumerate(truths):
+        seen = offers.with_choices(choose(rng, offers, truth)[0])
+        post = us.fit(seen, prior, engine="laplace", draws=400, chains=1, seed=i, threads=1)
+        found.append((post.values[:63] < truth).sum(axis=0))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("replications", [200, pytest.param(3000, marks=pytest.mark.slow)])
+def test_ranks_are_uniform(replications: int) -> None:
+    for each in ranks(replications, seed=8).T:
+        assert_uniform_ranks(each, 63, false_alarm=1e-6 / 3)
+
+
+def narrow(piece: Piece, v: Floats) -> Floats:
+    """Slopes that make proposals come from half the width."""
+    out = slopes(piece, v)
+    out[1:, 1:] *= 2.0
+    return out
+
+
+def test_weights_make_up_for_poor_proposals_and_without_them_it_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    decisions = features(600)
+    truth = us.fit(decisions, PRIOR, draws=4000, seed=1)
+    monkeypatch.setattr(laplace, "slopes", narrow)
+    assert_agree(us.fit(decisions, PRIOR, engine="laplace", draws=4000), truth)
+    monkeypatch.setattr(laplace, "pareto_k", lambda weights: 0.0)
+    monkeypatch.setattr(laplace, "systematic", lambda rng, weights, count: np.arange(count) % len(weights))
+    with pytest.raises(AssertionError, match="standard errors apart"):
+        assert_agree(us.fit(decisions, PRIOR, engine="laplace", draws=4000), truth)
 
 
 def test_a_flat_prior() -> None:
