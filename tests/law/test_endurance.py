@@ -20,6 +20,7 @@ from mortals import PROBLEMS
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
 TESTS = Path(__file__).parents[1]
+ALIKE = ("px-scale", "px-translate", "a learnt size")  # engines whose siblings are killed every time
 ROUNDS = 7  # for each of 16 problems: 112 in all
 
 
@@ -53,7 +54,7 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
             process.stdin.close()
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("problem", [pytest.param(p, marks=pytest.mark.slow) if p in ALIKE else p for p in PROBLEMS])
 def test_killed_and_resumed_it_ends_with_the_same_draws(ask: Ask, problem: str) -> None:
     found = ask(problem, 1, seed=1)
     assert found["wrong"] == []
@@ -94,7 +95,7 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_wrong_checkpoints_are_noticed(ask: Ask, mutant: str) -> None:
     problem, _, complaint = MUTANTS[mutant]
-    found = ask(
-        problem, 1, seed=f"without {mutant}", deaths=[("rename", 4), ("rename", 6), ("rename", 8)], mutant=mutant
-    )
+    early, late = [("rename", 2), ("rename", 1), ("rename", 1)], [("rename", 5), ("rename", 6), ("rename", 7)]
+    deaths = early if mutant == "stage" else late  # of seven stages, the first ones
+    found = ask(problem, 1, seed=f"without {mutant}", deaths=deaths, mutant=mutant)
     assert any(complaint in each for each in found["wrong"]), found
