@@ -298,7 +298,7 @@ def test_the_report_is_one_page_that_stands_alone(here: Path) -> None:
         "sd / prior sd",
         "directions",
         "E_a",
-        "px-both",
+        "blended",
         "prior",
         "a blind guess",
     ):

@@ -1,4 +1,4 @@
-"""The command line: understudy simulate | fit | predict | report | rank | play | replay | studio | reproduce | demo.
+"""The command line: understudy simulate | fit | predict | report | rank | play | replay | studio | reproduce | demo | doctor.
 
 Each command takes ``--seed``, ``--out``, ``--no-progress`` and ``--json``, where they mean something. Bad input ends with exit code 2 and one
 sentence on stderr; Ctrl-C with 130. Libraries are loaded by the command that needs them, so that help is quick.
@@ -13,6 +13,7 @@ import typer
 from understudy import __version__
 from understudy.cli.commands import predict, report, simulate
 from understudy.cli.demo import demo
+from understudy.cli.doctor import doctor
 from understudy.cli.fit import fit
 from understudy.cli.play import play
 from understudy.cli.rank import rank
@@ -24,7 +25,6 @@ from understudy.cli.studio import studio
 app = typer.Typer(
     cls=Doors,
     help="Watch a controller decide, learn what it values with honest uncertainty, predict it, and stand in for it.",
-    add_completion=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -43,7 +43,7 @@ def first(
         print(context.get_help())
 
 
-for command in (simulate, fit, predict, report, rank, play, replay, studio, reproduce, demo):
+for command in (simulate, fit, predict, report, rank, play, replay, studio, reproduce, demo, doctor):
     app.command()(command)
 
 

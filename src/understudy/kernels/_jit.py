@@ -21,7 +21,7 @@ from numba.core.codegen import CPUCodeLibrary
 F = TypeVar("F", bound=Callable[..., object])
 
 
-def _cache_folder() -> str:
+def cache_folder() -> str:
     """Where compiled kernels live: NUMBA_CACHE_DIR if the user set it, else the user's cache folder."""
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
@@ -30,7 +30,7 @@ def _cache_folder() -> str:
     return str(Path(root) / "understudy" / digest.hexdigest()[:16])
 
 
-_FOLDER = _cache_folder()
+_FOLDER = cache_folder()
 
 
 def _keep_copies_private(library: Any) -> None:
