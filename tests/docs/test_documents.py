@@ -26,6 +26,7 @@ DOCUMENTS = sorted({*PAGES, *ROOT.glob("*.md")})
 SHARED = ROOT.parent / "shared" / "data"
 DATA = ("rust1987.csv",)  # others' data, which pages read where they are and we do not ship
 FOLLOWED = ("inverse.md", "zurcher.md", "brands.md", "pressure.md", "season.md")  # the five paths
+LONG = ("brands.md", "gallery.md")  # pages that take half a minute each: followed with --slow
 REFERENCE = ROOT / "docs" / "reference.md"
 
 
@@ -102,7 +103,9 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", PAGES, ids=name)
+@pytest.mark.parametrize(
+    "path", [pytest.param(p, marks=pytest.mark.slow) if p.name in LONG else p for p in PAGES], ids=name
+)
 def test_a_page_can_be_followed(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In an empty folder, in order: Python, and on the five paths every command."""
     monkeypatch.chdir(tmp_path)
@@ -177,15 +180,19 @@ def test_the_reference_can_be_made() -> None:
 
 
 @pytest.mark.parametrize("public", understudy.__all__)
-def test_every_public_name_has_an_example_that_runs(
-    public: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_public_name_has_an_example(public: str) -> None:
+    assert example(public).examples, f"us.{public} has no example in its docstring"
+
+
+@pytest.mark.parametrize(
+    "public",
+    [pytest.param(p, marks=pytest.mark.slow) if p in ("Population", "Comparison") else p for p in understudy.__all__],
+)
+def test_the_example_of_a_public_name_runs(public: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    shown = example(public)
-    assert shown.examples, f"us.{public} has no example in its docstring"
     said: list[str] = []
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    doctest.DocTestRunner(optionflags=flags).run(shown, out=said.append)
+    doctest.DocTestRunner(optionflags=flags).run(example(public), out=said.append)
     assert not said, "".join(said)
 
 
