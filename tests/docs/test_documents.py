@@ -192,7 +192,7 @@ def test_the_example_of_a_public_name_runs(public: str, tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     said: list[str] = []
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-    doctest.DocTestRunner(optionflags=flags).run(example(public), out=said.append)
+    doctest.DocTestRunner(verbose=False, optionflags=flags).run(example(public), out=said.append)
     assert not said, "".join(said)
 
 
