@@ -99,7 +99,28 @@ def test_help_version_and_examples() -> None:
         for option in ("--seed", "--out", "--no-progress", "--json"):
             assert option in text
     assert all(command in works().stdout for command in (*COMMANDS, "studio"))
-    assert "Example: understudy studio " in " ".join(works("studio", "--help").stdout.split())
+    for command in ("studio", "doctor"):
+        assert f"Example: understudy {command}" in " ".join(works(command, "--help").stdout.split())
+    again = subprocess.run([sys.executable, "-m", "understudy", "--version"], capture_output=True, text=True)
+    assert again.stdout == shown.stdout
+
+
+def test_the_shell_completes_commands_and_options() -> None:
+    for words, expected in (("understudy pre", "predict"), ("understudy fit --work", "--workers")):
+        typed = {"_UNDERSTUDY_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        shown = subprocess.run([sys.executable, PROGRAM], capture_output=True, text=True, env={**os.environ, **typed})
+        assert shown.stdout.split() == [expected]
+
+
+def test_the_doctor_tells_what_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    told = works("doctor").stdout
+    assert "All that is needed is there." in told
+    facts = answers("doctor")
+    assert facts["needed"]["numba"]
+    assert facts["extras"]["studio"]["missing"] == []
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert 'Extra cluster: not installed; pip install "understudy[cluster]" adds' in works("doctor").stdout
 
 
 def test_help_is_quick_to_load() -> None:
@@ -170,6 +191,30 @@ def test_fit_answers_machines(here: Path) -> None:
     assert set(facts["coefficients"][0]) == {
         "name", "mean", "sd", "mcse", "low", "high", "ess_bulk", "ess_tail", "r_hat",
     }  # fmt: skip
+
+
+def test_the_default_is_the_default_engine(here: Path) -> None:
+    assert answers("fit", "decisions.csv", "--centred", "--out", "p.nc", *SMALL)["engine"] == "blended"
+    works("fit", "decisions.csv", "--centred", "--out", "p.nc", "--engine", "blended", *SMALL)
+    assert answers("fit", "decisions.csv", "--centred", "--out", "p.nc", "--a", 0, *SMALL)["engine"] == "px-both"
+
+
+def test_a_folder_and_workers(here: Path) -> None:
+    """The same posterior from a table, a folder, and workers on this machine."""
+    works("simulate", "--states", 3, "--actions", 2, "--decisions", 500, "--seed", 3, "--out", "many.parquet")
+    (here / "folder").mkdir()
+    (here / "many.parquet").rename(here / "folder" / "many.parquet")
+    small = ("--centred", "--draws", 200, "--chains", 2, "--no-progress", "--prior-variance", 4)
+    one = answers("fit", "folder", "--out", "one.nc", *small)
+    two = answers("fit", "folder", "--workers", 1, "--out", "two.nc", *small)
+    assert (one["engine"], one["decisions"]) == (two["engine"], two["decisions"]) == ("laplace", 500)
+    assert one["pareto_k"] < 0.3
+    assert np.array_equal(load("one.nc").draws, load("two.nc").draws)
+    assert "contradict each other" in refuses(
+        "fit", "folder", "--workers", 1, "--cluster", "tcp://x:1", "--out", "p.nc"
+    )
+    nobody = refuses("fit", "folder", "--cluster", "tcp://127.0.0.1:1", "--out", "p.nc", *small)
+    assert "there is no Dask scheduler at tcp://127.0.0.1:1" in nobody
 
 
 def test_json_has_no_number_that_is_not_one(here: Path) -> None:
