@@ -165,11 +165,13 @@ class Folder:
         import pyarrow.parquet as pq
 
         group, picked = self.groups[i], options.get("features")
-        roles = [options.get(role) for role in ("decision", "chosen", "available", "action", "group")]
-        columns = None if picked is None else [name for name in (*roles, *picked) if name is not None]
+        roles = {role: options.get(role, role) for role in ("decision", "chosen", "action", "group", "available")}
         later = self.groups[i + 1] if i + 1 < len(self.groups) and self.groups[i + 1].file == group.file else None
         with reading(group.file, "Parquet"), pq.ParquetFile(group.file) as source:
             end = source.num_row_groups if later is None else later.number
+            columns = None
+            if picked is not None:
+                columns = [name for name in source.schema_arrow.names if name in picked or name in roles.values()]
             parts = [source.read_row_group(number, columns) for number in range(group.number, end)]
             if later is not None and later.skip:
                 parts.append(next(source.iter_batches(later.skip, [later.number], columns)))

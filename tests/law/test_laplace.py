@@ -183,6 +183,9 @@ def test_a_folder_is_the_same_decisions(folder: Path) -> None:
     assert np.array_equal(
         np.concatenate([p.taken - p.start[:-1] for p in pieces]), decisions.taken - decisions.start[:-1]
     )
+    two = us.from_folder(folder, features=["v0", "v2"])
+    assert two.names == two.load(1)[0].names == ("v0", "v2")
+    assert two.some().actions is not None
     found = us.fit(source, PRIOR, draws=500)
     assert found.engine == "laplace"
     assert found.settings["decisions"] == 600
