@@ -108,7 +108,7 @@ def test_each_controller_alone_has_the_same_draws_anywhere(two: Any) -> None:
             np.testing.assert_array_equal(one[label].draws, other[label].draws)
 
 
-@pytest.mark.parametrize("fit", [us.fit_population, us.fit_each])
+@pytest.mark.parametrize("fit", [us.fit, us.fit_population, us.fit_each])
 def test_what_is_no_cluster_is_refused(fit: Any) -> None:
     with pytest.raises(ValueError, match=r"cluster must be a dask.distributed.Client, not str"):
         quick(fit, cluster="tcp://127.0.0.1:8786")
