@@ -183,7 +183,7 @@ def clusters(count: int) -> list[dict[str, Any]]:
         where = {"host": "127.0.0.1", "dashboard_address": None, "worker_dashboard_address": None}
         for workers in (1, 2, 4):
             with (
-                distributed.LocalCluster(workers, threads_per_worker=1, **where) as local,
+                distributed.LocalCluster(n_workers=workers, threads_per_worker=1, **where) as local,
                 distributed.Client(local) as client,
             ):
                 us.fit(us.from_folder(place), draws=DRAWS, cluster=client)  # loads the compiled code

@@ -210,7 +210,7 @@ def at_work(workers: int | None, cluster: str | None) -> Iterator[Any]:
         return
     only_here = {"host": "127.0.0.1", "dashboard_address": None, "worker_dashboard_address": None}
     with (
-        distributed.LocalCluster(workers, threads_per_worker=1, **only_here) as local,
+        distributed.LocalCluster(n_workers=workers, threads_per_worker=1, **only_here) as local,
         distributed.Client(local) as client,
     ):
         yield client
