@@ -39,6 +39,14 @@ class Each(Mapping[Hashable, Posterior]):
     """A posterior for every controller, by its label: `found[label]`, `len(found)`, `for label in found`.
 
     found: those that were learnt. missing: the labels of those that were not, because the work was interrupted.
+
+    >>> rng = np.random.default_rng(1)
+    >>> rows = rng.normal(size=(400, 1))
+    >>> best = (rows[:, 0] + rng.normal(size=400)).reshape(-1, 2).argmax(axis=1)
+    >>> d = us.Decisions(rows, range(0, 401, 2), best, groups=np.repeat(["ann", "ben"], 100))
+    >>> found = us.fit_each(d, prior=us.Gaussian(4.0))
+    >>> list(found), found.untrusted
+    (['ann', 'ben'], ())
     """
 
     found: Mapping[Hashable, Posterior]
@@ -118,6 +126,14 @@ def fit_each(
         cluster: a ``dask.distributed.Client`` whose workers do the fits; the draws are the same to the last bit.
 
     Ctrl-C returns the controllers learnt so far. If some have not converged, one NotConvergedWarning says how many.
+
+    >>> rng = np.random.default_rng(1)
+    >>> rows = rng.normal(size=(400, 1))
+    >>> best = (rows[:, 0] + rng.normal(size=400)).reshape(-1, 2).argmax(axis=1)
+    >>> d = us.Decisions(rows, range(0, 401, 2), best, groups=np.repeat(["ann", "ben"], 100))
+    >>> found = us.fit_each(d, prior=us.Gaussian(4.0))
+    >>> found["ann"].mean > 0.0
+    array([ True])
     """
     if cluster is not None:
         refuse_no_client(cluster)

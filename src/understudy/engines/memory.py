@@ -31,7 +31,7 @@ def memory_needed(
 ) -> int:
     """The bytes that ``us.fit`` will need at most, beyond what is held already.
 
-    >>> memory_needed(Decisions([[0.8, 0.2], [0.3, 0.7]], start=[0, 2], chosen=[1])) < 200_000_000
+    >>> us.memory_needed(us.Decisions([[0.8, 0.2], [0.3, 0.7]], start=[0, 2], chosen=[1])) < 200_000_000
     True
     """
     kept = DRAWS * 8 * chains * draws * (len(decisions.names) + STATS)
