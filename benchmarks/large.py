@@ -180,7 +180,7 @@ def clusters(count: int) -> list[dict[str, Any]]:
         began = time.perf_counter()
         whole = us.fit(us.from_folder(place), draws=DRAWS)
         rows.append({"workers": "threads", "seconds": time.perf_counter() - began, "same draws": "", "MB a pass": 0.0})
-        where = {"host": "127.0.0.1", "dashboard_address": None, "worker_dashboard_address": None}
+        where = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
         for workers in (1, 2, 4):
             with (
                 distributed.LocalCluster(n_workers=workers, threads_per_worker=1, **where) as local,

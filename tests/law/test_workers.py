@@ -32,7 +32,7 @@ def features(count: int) -> us.Decisions:
 @contextmanager
 def cluster(workers: int) -> Iterator[Any]:
     """So many processes on this machine, reached over loopback."""
-    where = {"host": "127.0.0.1", "dashboard_address": None, "worker_dashboard_address": None}
+    where = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with (
         distributed.LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, **where) as local,
         distributed.Client(local) as client,
@@ -72,7 +72,8 @@ def test_clusters_of_several_sizes(workers: int, monkeypatch: pytest.MonkeyPatch
     assert np.array_equal(files.draws, us.fit(us.from_folder(folder), PRIOR, draws=200).draws)
 
 
-def test_a_worker_that_is_killed_costs_time_and_nothing_else(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_a_worker_that_is_killed_costs_time_and_nothing_else(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "SIZE", 100)
     decisions = features(4000)
     whole = us.fit(decisions, PRIOR, engine="laplace", draws=4000)
@@ -81,7 +82,7 @@ def test_a_worker_that_is_killed_costs_time_and_nothing_else(monkeypatch: pytest
     def kill() -> None:
         """A worker that is known to have done some of the work."""
         while not lost:
-            busy = {address: int(w["metrics"]["task_counts"].get("memory", 0)) for address, w in workers().items()}
+            busy = {address: int(w["metrics"]["task_counts"].get("memory", 0)) for address, w in seen().items()}
             for address, done in busy.items():
                 if done > 3:
                     os.kill(pids[address], signal.SIGKILL)
@@ -89,10 +90,10 @@ def test_a_worker_that_is_killed_costs_time_and_nothing_else(monkeypatch: pytest
                     break
             time.sleep(0.02)
 
-    with cluster(2) as client:
+    with cluster(workers) as client:
         pids = client.run(os.getpid)
 
-        def workers() -> dict[str, Any]:
+        def seen() -> dict[str, Any]:
             return dict(client.scheduler_info(n_workers=-1)["workers"])
 
         killer = threading.Thread(target=kill, daemon=True)

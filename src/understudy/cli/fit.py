@@ -208,7 +208,7 @@ def at_work(workers: int | None, cluster: str | None) -> Iterator[Any]:
         with client:
             yield client
         return
-    only_here = {"host": "127.0.0.1", "dashboard_address": None, "worker_dashboard_address": None}
+    only_here = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with (
         distributed.LocalCluster(n_workers=workers, threads_per_worker=1, **only_here) as local,
         distributed.Client(local) as client,

@@ -12,6 +12,7 @@ from understudy.engines.passes import Piece, prepare
 from understudy.shards import Held, Shards
 
 AHEAD = 4  # tasks that wait at the cluster for each of its threads
+PATIENCE, WAIT = 5, 120  # losses of all workers in one pass that are put up with, and the seconds others are waited for
 
 
 class Workers:
@@ -31,7 +32,27 @@ class Workers:
                 self._pieces = [client.submit(_prepared, shards, i, pure=False) for i in range(len(shards))]
 
     def each(self, function: Callable[..., Floats], *given: Any, first: int = 0) -> Iterator[Floats]:
-        """function(piece, *given) for every piece from `first` on, in order."""
+        """function(piece, *given) for every piece from `first` on, in order.
+
+        What is given is held by the workers during a pass. Where all who held it are lost, it is sent again, and the pass goes on.
+        """
+        from distributed import CancelledError, KilledWorker
+
+        done, losses = first, 0
+        while done < len(self._pieces):
+            try:
+                for found in self._each(function, given, done):
+                    done += 1
+                    yield found
+            except (CancelledError, KilledWorker) as loss:
+                losses += 1
+                if losses > PATIENCE:
+                    raise ValueError(
+                        f"the cluster lost its workers {losses} times in one pass ({loss}); see their logs"
+                    ) from None
+                self.client.wait_for_workers(1, timeout=WAIT)
+
+    def _each(self, function: Callable[..., Floats], given: tuple[Any, ...], first: int) -> Iterator[Floats]:
         most = AHEAD * max(1, sum(self.client.nthreads().values()))
         sent = [self.client.scatter(thing, broadcast=True) for thing in given]
         waiting: deque[Any] = deque()
