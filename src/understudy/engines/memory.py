@@ -16,10 +16,10 @@ from understudy.decisions import Decisions
 from understudy.engines.passes import HELD
 from understudy.shards import Folder
 
-ROWS = {"blended": 8.0, "laplace": 6.0, "ibis": 8.0, "conditioned": 8.0}  # bytes for each byte of the rows
-AUGMENTED = 5.0  # the same for the paper's samplers
-UTILITIES = 12.0  # doubles for each row in each chain
-DRAWS = 12.0  # bytes for each byte of the draws
+ROWS = {"blended": 12.0, "laplace": 6.0, "ibis": 12.0, "conditioned": 12.0}  # bytes for each byte of the rows
+AUGMENTED = 1.5  # the same for the paper's samplers
+UTILITIES = 6.0  # doubles for each row in each chain
+DRAWS = 8.0  # bytes for each byte of the draws
 STATS = 3  # numbers kept with each draw
 PIECE = 12.0  # bytes for each byte of a row group, while it is read and prepared
 FEWER = "keep fewer draws or chains (thin lets them be further apart)"
