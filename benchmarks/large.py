@@ -34,6 +34,7 @@ CURVE = (1_000, 10_000, 100_000, 1_000_000)
 PART = 50_000  # decisions that are simulated at a time, and of a Parquet file's row group
 DRAWS = 275  # of each of four chains: 1,265 proposals, so that at least 1,000 draws are effective
 FEW = 100  # the same for a folder
+TASK = 1_000  # decisions of a row group, where a cluster is measured: there are many tasks then
 
 
 def main() -> None:
@@ -104,11 +105,11 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
-def parts(count: int) -> Iterator[us.Decisions]:
+def parts(count: int, size: int = PART) -> Iterator[us.Decisions]:
     """So many decisions of a simulated player, a part at a time, without labels of the placements."""
     world, rng = Tetris(), np.random.default_rng(1)
-    for first in range(0, count, PART):
-        d = world.decisions(world.simulate(rng, VALUE, min(PART, count - first)))
+    for first in range(0, count, size):
+        d = world.decisions(world.simulate(rng, VALUE, min(size, count - first)))
         yield us.Decisions(d.rows, d.start, d.chosen, names=d.names, ids=first + np.arange(len(d)))
 
 
@@ -123,12 +124,12 @@ def simulated(count: int) -> us.Decisions:
     return us.Decisions(np.concatenate(rows), start, np.concatenate(chosen), names=Tetris().feature_names)
 
 
-def write_folder(place: Path, count: int) -> int:
-    """Parquet files of a million decisions each; returns their bytes."""
+def write_folder(place: Path, count: int, size: int = PART) -> int:
+    """Parquet files of twenty row groups each, of so many decisions; returns their bytes."""
     import pyarrow.parquet as pq
 
     writer = None
-    for i, part in enumerate(parts(count)):
+    for i, part in enumerate(parts(count, size)):
         table = us.to_frame(part).drop_columns(["action"])
         if i % 20 == 0:
             if writer is not None:
@@ -176,10 +177,10 @@ def clusters(count: int) -> list[dict[str, Any]]:
 
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(dir=".") as place:
-        write_folder(Path(place), count)
+        write_folder(Path(place), count, TASK)
         began = time.perf_counter()
         whole = us.fit(us.from_folder(place), draws=DRAWS)
-        rows.append({"workers": "threads", "seconds": time.perf_counter() - began, "same draws": "", "MB a pass": 0.0})
+        rows.append({"workers": "threads", "seconds": time.perf_counter() - began, "same draws": "", "kB a task": 0.0})
         where = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
         for workers in (1, 2, 4):
             with (
@@ -196,7 +197,7 @@ def clusters(count: int) -> list[dict[str, Any]]:
                     "workers": workers,
                     "seconds": seconds,
                     "same draws": "yes" if np.array_equal(whole.draws, found.draws) else "NO",
-                    "MB a pass": sent / 1e6 / found.settings["passes"],
+                    "kB a task": sent / 1e3 / found.settings["passes"] / -(-count // TASK),
                 }
             )
     return rows

@@ -46,7 +46,9 @@ print(json.dumps({"took": held("VmHWM") - before, "needed": needed, "rows": deci
 """
 
 
-only_linux = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured as Linux tells it")
+only_linux = pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(), reason="memory is measured as Linux tells it"
+)
 
 
 def measure(*words: object) -> dict[str, float]:
