@@ -7,11 +7,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from understudy._arrays import Floats
 from understudy.engines.passes import Piece, prepare
 from understudy.shards import Held, Shards
 
 AHEAD = 4  # tasks that wait at the cluster for each of its threads
+TURN = 1.0  # seconds after which one looks whether the worker of a task is still there
 PATIENCE, WAIT = 5, 120  # losses of all workers in one pass that are put up with, and the seconds others are waited for
 
 
@@ -53,15 +56,33 @@ class Workers:
                 self.client.wait_for_workers(1, timeout=WAIT)
 
     def _each(self, function: Callable[..., Floats], given: tuple[Any, ...], first: int) -> Iterator[Floats]:
+        from distributed import wait
+
+        wait(self._pieces[first:])
+        homes = self.client.who_has(self._pieces[first:])
         most = AHEAD * max(1, sum(self.client.nthreads().values()))
         sent = [self.client.scatter(thing, broadcast=True) for thing in given]
+
+        def submit(piece: Any, home: list[str] | None) -> Any:
+            return self.client.submit(function, piece, *sent, workers=home, pure=False)
+
+        def result(piece: Any, home: list[str] | None, task: Any) -> Floats:
+            """Of a task at home with its piece; where that worker is lost, of one anywhere, which prepares the piece again."""
+            while True:
+                try:
+                    return np.asarray(task.result(timeout=TURN))
+                except TimeoutError:
+                    if home and not set(home) & set(self.client.nthreads()):
+                        home, task = None, submit(piece, None)
+
         waiting: deque[Any] = deque()
         for piece in self._pieces[first:]:
-            waiting.append(self.client.submit(function, piece, *sent, pure=False))
+            home = list(homes.get(piece.key, ())) or None
+            waiting.append((piece, home, submit(piece, home)))
             if len(waiting) >= most:
-                yield waiting.popleft().result()
+                yield result(*waiting.popleft())
         while waiting:
-            yield waiting.popleft().result()
+            yield result(*waiting.popleft())
 
 
 def _prepared(shards: Shards, i: int) -> Piece:
