@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from understudy._arrays import Bools, Floats, Ints
 from understudy.decisions import Decisions
 from understudy.kernels import integral, orthant
+from understudy.kernels.information import add_information_dense, add_information_sparse
 from understudy.noise import KnownNoise
 from understudy.priors import Placed
 
@@ -247,9 +248,9 @@ def _derivatives(d: Decisions, taken: Ints, v: Floats, weight: Floats) -> tuple[
     information = np.zeros((len(v), len(v)))
     if sp.issparse(d.rows):
         indptr, indices = d.rows.indptr.astype(np.int64), d.rows.indices.astype(np.int64)
-        integral.add_information_sparse(mu, d.start, taken, weight, indptr, indices, d.rows.data, information)
+        add_information_sparse(mu, d.start, taken, weight, indptr, indices, d.rows.data, information)
     else:
-        integral.add_information_dense(mu, d.start, taken, weight, d.rows, information)
+        add_information_dense(mu, d.start, taken, weight, d.rows, information)
     return value, d.rows.T @ (np.repeat(weight, d.sizes) * slopes), information
 
 

@@ -109,8 +109,8 @@ MUTANTS = {
     "the curves' stretch forgotten": ("kernels/target.py", "return total + math.log(factor)", "return 0.0", "leaps"),
     "constants of the value before the sweep forgotten": (
         "kernels/blend.py",
-        "from_value(map, v, aside, x)",
-        "from_value(map, v, 0.0 * aside, x)",
+        "sweep(rng, latent, size, lead, v, aside)\n                from_value(map, v, aside, x)",
+        "sweep(rng, latent, size, lead, v, aside)\n                from_value(map, v, 0.0 * aside, x)",
         "sweeps and leaps",
     ),
     "weights of equal decisions forgotten": (

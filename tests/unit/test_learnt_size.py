@@ -56,7 +56,7 @@ def test_a_confused_size_is_refused(prior: us.Gaussian, sentence: str) -> None:
 
 
 def test_the_size_is_in_the_summary_the_file_and_arviz(tmp_path: Path) -> None:
-    post = us.fit(rarely_visited(), us.Gaussian("learn", scale=5.0), draws=2000, seed=1)
+    post = us.fit(rarely_visited(), us.Gaussian("learn", scale=5.0), draws=4000, seed=1)
     summary = post.summary()
     assert summary.trusted
     assert summary.names[-1] == "(prior sd)"
@@ -65,7 +65,7 @@ def test_the_size_is_in_the_summary_the_file_and_arviz(tmp_path: Path) -> None:
     back = us.load(tmp_path / "post.nc")
     assert back.prior == post.prior
     np.testing.assert_array_equal(back.stats["prior_sd"], post.stats["prior_sd"])
-    assert post.to_arviz(log_likelihood=False).sample_stats["prior_sd"].shape == (4, 2000)
+    assert post.to_arviz(log_likelihood=False).sample_stats["prior_sd"].shape == (4, 4000)
     assert us.identify(post).prior_sd == pytest.approx(
         np.full(5, np.sqrt(0.8) * np.median(post.stats["prior_sd"])), rel=1e-6
     )

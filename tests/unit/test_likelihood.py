@@ -18,6 +18,7 @@ import understudy.likelihood as likelihood
 from understudy._arrays import Floats
 from understudy.decisions import Block, Decisions
 from understudy.kernels import integral
+from understudy.kernels.information import add_information_dense
 from understudy.likelihood import (
     choice_probabilities,
     derivatives,
@@ -85,7 +86,7 @@ def slopes_and_information(mu: Floats, chosen: int) -> tuple[Floats, Floats]:
     start, taken = np.array([0, mu.size]), np.array([chosen])
     gradient, information = np.empty(mu.size), np.zeros((mu.size, mu.size))
     integral.value_and_gradient(mu, start, taken, gradient)
-    integral.add_information_dense(mu, start, taken, np.ones(len(taken)), np.eye(mu.size), information)
+    add_information_dense(mu, start, taken, np.ones(len(taken)), np.eye(mu.size), information)
     return gradient, information
 
 

@@ -73,7 +73,7 @@ class Augmented:
     options: Options
     design: Design
     move: Move
-    size: Size
+    size: Size | None
 
     @staticmethod
     def build(name: str, decisions: Decisions, placed: Placed, options: Options) -> Augmented:
@@ -113,7 +113,7 @@ class Augmented:
         multiply(self.design, init, mu)
         draw_utilities(rng, mu, self.decisions.start, self.decisions.taken, self.near(), lead, w)
         state = {"v": init.copy(), "w": w, "lead": lead}
-        if self.placed.scale is None:
+        if self.size is None:
             return state
         return state | {"sd": np.array([draw_sd(rng, self.size, distance(self.size, init, np.empty(init.size)))])}
 
@@ -133,11 +133,11 @@ class Augmented:
             rng, self.design, self.decisions.start, self.decisions.taken, self.own_move(), self.size, steps, thin,
             scratch, self.near(), new["lead"], v, new["w"], new.get("sd", np.ones(1)), out, acceptance, sizes,
         )  # fmt: skip
-        return new, out, {"acceptance": acceptance} | ({} if self.placed.scale is None else {"prior_sd": sizes})
+        return new, out, {"acceptance": acceptance} | ({} if self.size is None else {"prior_sd": sizes})
 
     def own_move(self) -> Move:
         """The move; where the prior's size is learnt, with a factor of its own to write over."""
-        if self.placed.scale is None:
+        if self.size is None:
             return self.move
         return self.move._replace(factor=self.move.factor.copy(), pull=self.move.pull.copy())
 
@@ -222,11 +222,10 @@ def build_move(decisions: Decisions, placed: Placed, frame: Frame, scale: bool, 
     )
 
 
-def build_size(placed: Placed, frame: Frame) -> Size:
-    """What learning the prior's size needs; next to nothing where it is given."""
-    none = np.zeros(0)
+def build_size(placed: Placed, frame: Frame) -> Size | None:
+    """What learning the prior's size needs; nothing where it is given."""
     if placed.scale is None:
-        return Size(0.0, 0, none, none, np.zeros((0, 0)), 0.0, np.zeros((0, 0)), none, none, 0.0)
+        return None
     own, quad = placed.split
     gram, turn = sla.eigh(frame.gram, frame.precision)  # turn' precision turn = I, turn' gram turn is diagonal
     return Size(

@@ -13,11 +13,12 @@ importance weights (Pareto k) and not used; one that is used never works alone.
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from understudy._arrays import Floats
-from understudy.decisions import Decisions
+from understudy.decisions import Block, Decisions
 from understudy.engines.adapt import (
     Proposal,
     effective,
@@ -28,18 +29,21 @@ from understudy.engines.adapt import (
     wander,
     within_reach,
 )
+from understudy.engines.ahead import compile_elsewhere
 from understudy.engines.augmented import Augmented, Options, widest
 from understudy.engines.base import State, Stats
 from understudy.engines.chart import Chart, chart_target
 from understudy.engines.labour import Labour
 from understudy.engines.tally import Tally, tally
-from understudy.kernels.blend import Latent, Map, Round, blend
+from understudy.kernels._jit import compile_for
+from understudy.kernels.blend import Latent, Map, Round, blend, from_value, sweep, to_value
 from understudy.kernels.expansion import Scratch
 from understudy.kernels.interweave import Weave
-from understudy.kernels.mixture import Mixture
+from understudy.kernels.mixture import Mixture, draw, log_density, refine
+from understudy.kernels.size import Size
 from understudy.kernels.target import Target, Work, make_work
 from understudy.likelihood import posterior_mode, with_likely_size
-from understudy.priors import Placed
+from understudy.priors import Gaussian, Placed, place
 
 FEW = 12  # coefficients up to which a mixture is tried
 MIXTURES = 4  # random directions of interweaving a sweep
@@ -74,6 +78,7 @@ class Blended:
     @staticmethod
     def build(decisions: Decisions, placed: Placed, weight: Floats | None = None) -> Blended:
         """Count what is equal, and find the mode. Weight (T,) counts decisions in parts, for which there are no sweeps."""
+        compile_elsewhere(__name__, compile_late_loops.__name__, "blend.sweep")
         counted = tally(decisions, weight)
         given = with_likely_size(counted.unique, placed, counted.offers.weight)
         mode, information = posterior_mode(counted.unique, given, counted.offers.weight)
@@ -229,7 +234,7 @@ class Blended:
         out, accepted, sizes = np.empty((draws, len(chart.centre))), np.empty(draws), np.empty(draws)
         blend(
             rng, target, work, engine_map(chart, self.placed), round, mixture,
-            self.latent(state["directions"], len(new["x"]), round.sweeps > 0), thin,
+            latent_of(self.inner, state["directions"], round.sweeps > 0), self.size(len(new["x"])), thin,
             new["x"], new["gradient"], new["carried"], new["lead"], out, accepted, sizes,
         )  # fmt: skip
         return new, out, {"acceptance": accepted} | ({} if self.placed.scale is None else {"prior_sd": sizes})
@@ -249,26 +254,9 @@ class Blended:
         target = chart_target(self.counted, self.placed, self.given, chart)
         return target, make_work(target)
 
-    def latent(self, directions: Floats, width: int, used: bool) -> Latent:
-        """What sweeps need, along directions (K, D), in so many coordinates; next to nothing where there are none."""
-        d, inner = self.decisions, self.inner
-        if not used:
-            directions = directions[:, :1]
-        count, values, rows = directions.shape[1], directions.shape[0], d.rows.shape[0]
-        heavy = self.placed.basis @ (self.placed.precision @ (self.placed.basis.T @ directions))
-        weave = Weave(
-            factor=np.ascontiguousarray(directions.T),
-            pull=np.ascontiguousarray(heavy.T),
-            centre=self.placed.mean,
-            margins=margins_along(directions, d) if used else np.zeros((1, 0)),
-            mixtures=MIXTURES,
-        )
-        scratch = Scratch(np.empty(values), np.empty(inner.move.factor.shape[1]), np.empty(values))
-        size = inner.size._replace(width=width)  # in curved coordinates, that of the constants too
-        return Latent(
-            inner.design, d.start, d.taken, inner.own_move(), size, weave, scratch, np.empty(rows), np.empty(rows),
-            inner.near(), np.empty(count), np.empty(values), np.empty(values), np.empty(rows),
-        )  # fmt: skip
+    def size(self, width: int) -> Size | None:
+        """What learning the prior's size needs in so many coordinates: in curved ones, the constants' are among them."""
+        return None if self.inner.size is None else self.inner.size._replace(width=width)
 
 
 _ROUND = (int, int, int, float, int, int, int)
@@ -303,7 +291,51 @@ def _frozen(chart: Chart, directions: Floats, mixture: Mixture, round: Round) ->
     )
 
 
+def latent_of(inner: Augmented, directions: Floats, used: bool) -> Latent:
+    """What sweeps need, along directions (K, D); next to nothing where there are none."""
+    d, placed = inner.decisions, inner.placed
+    if not used:
+        directions = directions[:, :1]
+    count, values, rows = directions.shape[1], directions.shape[0], d.rows.shape[0]
+    heavy = placed.basis @ (placed.precision @ (placed.basis.T @ directions))
+    weave = Weave(
+        factor=np.ascontiguousarray(directions.T),
+        pull=np.ascontiguousarray(heavy.T),
+        centre=placed.mean,
+        margins=margins_along(directions, d) if used else np.zeros((1, 0)),
+        mixtures=MIXTURES,
+    )
+    scratch = Scratch(np.empty(values), np.empty(inner.move.factor.shape[1]), np.empty(values))
+    return Latent(
+        inner.design, d.start, d.taken, inner.own_move(), weave, scratch, np.empty(rows), np.empty(rows),
+        inner.near(), np.empty(count), np.empty(values), np.empty(values), np.empty(rows),
+    )  # fmt: skip
+
+
 def margins_along(factor: Floats, decisions: Decisions) -> Floats:
     """(D, P) by how much each row falls behind the chosen one when v moves along each column of factor (K, D)."""
     turned = decisions.rows @ factor
     return np.ascontiguousarray((np.repeat(turned[decisions.taken], decisions.sizes, axis=0) - turned).T)
+
+
+def compile_late_loops() -> None:
+    """Compile what a first fit needs last, sweeps and the fitting of mixtures: for `compile_elsewhere`."""
+    for loop, arguments in late_loops():
+        compile_for(loop, arguments)
+
+
+def late_loops() -> list[tuple[Any, tuple[Any, ...]]]:
+    """The loops, each with arguments of the types that a fit gives it."""
+    decisions = Decisions(np.eye(2), [0, 2], [0], blocks=[Block("value", 2, True)])
+    inner = Augmented.build("px-both", decisions, place(Gaussian(1.0), decisions), Options())
+    rng, one, square = np.random.default_rng(0), np.ones(1), np.ones((1, 1))
+    latent, mixture = latent_of(inner, inner.placed.basis, True), no_mixture(1)
+    map = engine_map(Chart.of(inner.placed, inner.placed.mean, square), inner.placed)
+    return [
+        (sweep, (rng, latent, None, one, one, one)),
+        (to_value, (map, one, one, one)),
+        (from_value, (map, one, one, one)),
+        (draw, (rng, mixture, one, one)),
+        (log_density, (mixture, one, one)),
+        (refine, (square, one, one, square, np.ones((1, 1, 1)), 1.0, 1)),
+    ]

@@ -17,7 +17,7 @@ from understudy.decisions import Decisions
 from understudy.engines.adapt import LENGTH, WILLING, effective
 from understudy.engines.base import State, Stats
 from understudy.kernels.hamiltonian import begin_tempo
-from understudy.kernels.unknown import Belief, Choices, Pace, Rows, go_on, learn_pace
+from understudy.kernels.unknown import Belief, Choices, Pace, Rows, go_on, learn_pace, make_work
 from understudy.likelihood import posterior_mode
 from understudy.priors import Placed
 
@@ -114,6 +114,7 @@ class Joint:
             self.rows,
             self.choices,
             self._belief,
+            make_work(self.rows, self.choices, new["v"].size),
             self._pace(new),
             new["tempo"],
             WILLING,
@@ -162,8 +163,8 @@ class Joint:
         out = np.empty((draws, new["v"].size + new["t"].size))
         accepted, refreshed = np.empty(draws), np.empty(draws)
         go_on(
-            rng, self.rows, self.choices, self._belief, self._pace(state), float(state["step"][0]),
-            thin * int(state["moves"][0]), new["v"], new["t"], out, accepted, refreshed,
+            rng, self.rows, self.choices, self._belief, make_work(self.rows, self.choices, new["v"].size),
+            self._pace(state), float(state["step"][0]), thin * int(state["moves"][0]), new["v"], new["t"], out, accepted, refreshed,
         )  # fmt: skip
         return new, out, {"acceptance": accepted, "refreshed": refreshed}
 

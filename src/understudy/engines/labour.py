@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from understudy._arrays import Floats
 from understudy.kernels.blend import Round
+from understudy.kernels.collapsed import SKIP, Offers
 from understudy.kernels.mixture import Mixture
-from understudy.kernels.target import Target, Work, count_near
+from understudy.kernels.target import Target, Work, log_posterior
 
 DECISION, NEAR, ROW, TERM = (
     60.0,
@@ -34,12 +37,12 @@ class Labour:
     @staticmethod
     def of(target: Target, work: Work, x: Floats, rows: int) -> Labour:
         """Count what is looked at near x."""
+        log_posterior(target, work, x, -np.inf, np.empty(0))  # leaves the rivals' gaps in work
         width, rivals = len(x), len(target.offers.copies)
         dense = target.design.columns.size
         products = (dense if dense else 4 * len(target.design.data)) + target.turn.size
-        value = (
-            DECISION * len(target.offers.weight) + NEAR * count_near(target, work, x) + ROW * rivals + TERM * products
-        )
+        near = count_near(target.offers, work.gap)
+        value = DECISION * len(target.offers.weight) + NEAR * near + ROW * rivals + TERM * products
         directions = width + 4
         return Labour(value, rows * (UTILITY + EDGE * directions) + DIRECTION * directions, width)
 
@@ -50,3 +53,14 @@ class Labour:
     def leap(self, mixture: Mixture) -> float:
         """One independence step."""
         return self.value + PART * self.width * len(mixture.share)
+
+
+def count_near(offers: Offers, gap: Floats) -> int:
+    """How many rivals matter, by their gaps (R,), in decisions with more than three of them."""
+    if not gap.size:
+        return 0
+    some = np.flatnonzero(np.diff(offers.first))  # decisions that have a rival at all
+    first, sizes = offers.first[some], np.diff(offers.first)[some]
+    ahead = np.maximum(np.maximum.reduceat(gap, first), 0.0)
+    near = np.add.reduceat((gap > 0.5 * np.repeat(ahead, sizes) - SKIP).astype(np.int64), first)
+    return int(near[near > 3].sum())

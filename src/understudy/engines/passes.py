@@ -18,7 +18,7 @@ from understudy._arrays import Floats
 from understudy.decisions import Decisions
 from understudy.engines.tally import tally
 from understudy.kernels.batch import add_log_likelihoods
-from understudy.kernels.collapsed import Offers
+from understudy.kernels.collapsed import Offers, make_room
 from understudy.kernels.design import Design
 from understudy.likelihood import weighted_slopes
 from understudy.shards import Shards
@@ -60,7 +60,7 @@ def heights(piece: Piece, values: Floats) -> Floats:
     """(S,) log P of a piece's choices at each of values (S, K)."""
     out = np.zeros(len(values))
     for block in piece:
-        add_log_likelihoods(block.design, block.offers, values, out)
+        add_log_likelihoods(block.design, block.offers, make_room(block.offers), values, out)
     return out
 
 

@@ -19,7 +19,7 @@ from understudy._arrays import Floats, Ints
 from understudy.decisions import Decisions
 from understudy.engines.adapt import AT_LEAST, efficiency, learn_proposal, no_mixture, path_round, wander
 from understudy.engines.base import State, Stats
-from understudy.engines.blended import POWER, Blended, engine_map
+from understudy.engines.blended import POWER, Blended, engine_map, latent_of
 from understudy.engines.labour import Labour
 from understudy.kernels.flock import move_flock
 from understudy.kernels.integral import all_probabilities, log_probabilities
@@ -156,10 +156,12 @@ def _moved(rng: np.random.Generator, cloud: Cloud, decisions: Decisions, placed:
     if engine.weaves and not sure and labour.sweep < DEAR * labour.path(round):
         round = round._replace(sweeps=1)
     round = round._replace(moves=round.paths + round.sweeps + round.leaps)
-    latent = engine.latent(directions, x.shape[1], round.sweeps > 0)
+    latent, size = latent_of(engine.inner, directions, round.sweeps > 0), engine.size(x.shape[1])
     values, accepted, lead = np.empty_like(cloud.values), np.empty(len(x)), np.zeros(len(decisions))
     for _ in range(ROUNDS):
-        move_flock(rng, target, work, engine_map(chart, placed), round, mixture, latent, lead, x, values, accepted)
+        move_flock(
+            rng, target, work, engine_map(chart, placed), round, mixture, latent, size, lead, x, values, accepted
+        )
         if _memory(begun, x) < FORGOTTEN:
             break
     return replace(cloud, values=values)

@@ -79,7 +79,9 @@ def _distinct(decisions: Decisions, weights: Floats, owner: Ints) -> tuple[Ints,
         _, content = np.unique([_digest(rows, low, high) for low, high in pairwise(start)], return_inverse=True)
         rows, start = content.astype(np.float64)[:, None], np.arange(len(decisions) + 1)
     first = np.empty(len(decisions), dtype=np.int64)
-    find_first(np.ascontiguousarray(rows), start, mark, first)
+    rows = np.ascontiguousarray(rows)
+    table = np.full(2 << len(decisions).bit_length(), -1)
+    find_first(rows, rows.view(np.uint64), start, mark, table, first)
     where, kind = np.unique(first, return_inverse=True)
     return where, np.bincount(kind, weights, len(where)).astype(np.float64)
 

@@ -30,7 +30,7 @@ def cache_folder() -> str:
     return str(Path(root) / "understudy" / digest.hexdigest()[:16])
 
 
-_FOLDER = cache_folder()
+FOLDER = cache_folder()
 
 
 def _keep_copies_private(library: Any) -> None:
@@ -59,19 +59,27 @@ def _finalize_privately(library: Any) -> None:
 CPUCodeLibrary._finalize_final_module = _finalize_privately
 
 
-def compiled_before() -> bool:
-    """Whether machine code of these very sources is already kept."""
-    return any(Path(_FOLDER).rglob("*.nbi"))
+def compiled_before(loop: str = "") -> bool:
+    """Whether machine code of these very sources is already kept: any, or that of one loop, such as "blend.sweep"."""
+    return any(Path(FOLDER).rglob(f"{loop}-*.nbi" if loop else "*.nbi"))
+
+
+def compile_for(loop: Any, arguments: tuple[Any, ...]) -> None:
+    """Compile a loop for arguments of these types, without running it."""
+    loop.compile(tuple(numba.typeof(each) for each in arguments))
 
 
 LOOSE = {"reassoc", "contract", "nnan", "nsz"}  # sums in whatever order suits the vector instructions; no NaN comes in
 
 
-def _compile(function: F, loose: set[str]) -> F:
+def _compile(function: F, loose: set[str], callable_from_python: bool = True) -> F:
     previous = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = _FOLDER
+    numba.config.CACHE_DIR = FOLDER
     try:
-        compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=loose)(function)
+        compiled = numba.njit(
+            cache=True, nogil=True, error_model="numpy", fastmath=loose,
+            no_cfunc_wrapper=True, no_cpython_wrapper=not callable_from_python,
+        )(function)  # fmt: skip
     finally:
         numba.config.CACHE_DIR = previous
     return cast(F, compiled)
@@ -82,14 +90,27 @@ def jit(function: F) -> F:
     return _compile(function, set())
 
 
+def part(function: F) -> F:
+    """The same for what only other loops call: without a door for Python, which takes as long to compile as a small loop."""
+    return _compile(function, set(), callable_from_python=False)
+
+
 def fast(function: F) -> F:
     """The same for arithmetic on numbers that are never NaN, in whatever order is quickest."""
     return _compile(function, LOOSE)
 
 
 def inline(function: F) -> F:
-    """Compile a formula small enough to be written into its callers."""
+    """A part of one loop with a name of its own: written into its caller before that is compiled."""
     return cast(F, numba.njit(inline="always", error_model="numpy")(function))
+
+
+def formula(function: F) -> F:
+    """Compile a formula that stands in many loops, once; the optimiser writes its machine code into them.
+
+    Compiling loops takes half as long as with `inline`, which has every copy understood afresh. Numbers are never NaN.
+    """
+    return cast(F, numba.njit(forceinline=True, error_model="numpy", fastmath=LOOSE)(function))
 
 
 def reduction(function: F) -> F:

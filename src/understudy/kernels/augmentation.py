@@ -17,7 +17,7 @@ def sweep(
     start: Ints,
     taken: Ints,
     move: Move,
-    size: Size,
+    size: Size | None,
     steps: int,
     thin: int,
     scratch: Scratch,
@@ -32,7 +32,7 @@ def sweep(
 ) -> None:
     """The loop: utilities given the value, then the value given the utilities. steps < 0 asks for exact utilities.
 
-    A prior's size sd (1,) that is learnt is drawn given the value, and then given the noise.
+    A prior's size sd (1,) that is learnt is drawn given the value, and then given the noise; size is None where it is given.
     """
     mu, off = np.empty(w.size), np.empty(v.size)
     for n in range(out.shape[0]):
@@ -43,12 +43,13 @@ def sweep(
                 accepted += draw_utilities(rng, mu, start, taken, near, lead, w)
             else:
                 accepted += move_utilities(rng, mu, start, taken, near, steps, w)
-            if size.scale > 0.0:
+            if size is not None:
                 move = at_size(size, move, sd[0])
             expand(rng, move, design, scratch, v, w)
-            if size.scale > 0.0:
+            if size is not None:
                 sd[0] = draw_sd(rng, size, distance(size, v, off))
                 sd[0] = stretch_given_noise(rng, size, design, start, taken, sd[0], v, w, off, mu)
-        out[n] = v
+        for k in range(v.size):
+            out[n, k] = v[k]
         sizes[n] = sd[0]
         acceptance[n] = accepted / thin

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.kernels._jit import inline
+from understudy.kernels._jit import formula
 
 
 def bent(w: Any, bend: Any) -> Any:
@@ -34,5 +34,5 @@ def swing(w: Any, bend: Any) -> Any:
     return bend / (root * root * root)
 
 
-bent_one, unbent_one, stretch_one, swing_one = inline(bent), inline(unbent), inline(stretch), inline(swing)
+bent_one, unbent_one, stretch_one, swing_one = formula(bent), formula(unbent), formula(stretch), formula(swing)
 """The same for one number inside compiled loops."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from understudy._arrays import Floats, Ints
 from understudy.kernels import utilities
-from understudy.kernels._jit import jit
+from understudy.kernels._jit import jit, part
 from understudy.kernels.bend import bent_one, unbent_one
 from understudy.kernels.design import Design, dot, multiply
 from understudy.kernels.expansion import Move, Scratch, expand
@@ -59,7 +59,6 @@ class Latent(NamedTuple):
     start: Ints
     taken: Ints
     move: Move
-    size: Size
     weave: Weave
     scratch: Scratch
     mu: Floats
@@ -71,25 +70,26 @@ class Latent(NamedTuple):
     margin: Floats
 
 
-@jit
-def sweep(rng: np.random.Generator, latent: Latent, lead: Floats, v: Floats, aside: Floats) -> None:
+@part
+def sweep(rng: np.random.Generator, latent: Latent, size: Size | None, lead: Floats, v: Floats, aside: Floats) -> None:
     """Utilities given the value, value given the utilities, value given the noise.
 
     A prior's size that is learnt is drawn first given v and its constants, and once more given the noise.
     """
     sd, move = 1.0, latent.move
-    if latent.size.scale > 0.0:
-        sd = draw_sd(rng, latent.size, quad_of(latent.size, v, aside, latent.pull))
-        move = at_size(latent.size, latent.move, sd)
+    if size is not None:
+        sd = draw_sd(rng, size, quad_of(size, v, aside, latent.pull))
+        move = at_size(size, latent.move, sd)
     multiply(latent.design, v, latent.mu)
     utilities.draw_utilities(rng, latent.mu, latent.start, latent.taken, latent.near, lead, latent.w)
     expand(rng, move, latent.design, latent.scratch, v, latent.w)
-    if latent.size.scale > 0.0:
-        sd = draw_sd(rng, latent.size, quad_of(latent.size, v, aside, latent.pull))
+    if size is not None:
+        sd = draw_sd(rng, size, quad_of(size, v, aside, latent.pull))
         new = stretch_given_noise(
-            rng, latent.size, latent.design, latent.start, latent.taken, sd, v, latent.w, latent.pull, latent.mu
+            rng, size, latent.design, latent.start, latent.taken, sd, v, latent.w, latent.pull, latent.mu
         )
-        aside *= new / sd
+        for block in range(aside.size):
+            aside[block] *= new / sd
         sd = new
     interweave(
         rng, latent.weave, latent.start, latent.taken, latent.weights, latent.direction, latent.pull, latent.margin,
@@ -97,13 +97,13 @@ def sweep(rng: np.random.Generator, latent: Latent, lead: Floats, v: Floats, asi
     )  # fmt: skip
 
 
-@jit
+@part
 def quad_of(size: Size, v: Floats, aside: Floats, off: Floats) -> float:
     """Q of a value and the constants laid aside."""
     return distance(size, v, off) + size.slack * dot(aside, aside)
 
 
-@jit
+@part
 def to_value(map: Map, x: Floats, v: Floats, aside: Floats) -> None:
     """V from x, without its constants, which go into aside (L,)."""
     for k in range(v.size):
@@ -116,7 +116,7 @@ def to_value(map: Map, x: Floats, v: Floats, aside: Floats) -> None:
             v[k] -= map.constants[k, block] * aside[block]
 
 
-@jit
+@part
 def put_back(map: Map, v: Floats, aside: Floats) -> None:
     """V with its constants."""
     for block in range(aside.size):
@@ -124,7 +124,7 @@ def put_back(map: Map, v: Floats, aside: Floats) -> None:
             v[k] += map.constants[k, block] * aside[block]
 
 
-@jit
+@part
 def from_value(map: Map, v: Floats, aside: Floats, x: Floats) -> None:
     """X from v and its constants."""
     x[:] = 0.0
@@ -146,6 +146,7 @@ def blend(
     round: Round,
     mixture: Mixture,
     latent: Latent,
+    size: Size | None,
     thin: int,
     x: Floats,
     gradient: Floats,
@@ -156,7 +157,7 @@ def blend(
     sizes: Floats,
 ) -> None:
     """Go on from x (D,) for as many draws of v as out (n, K) has; accepted (n,) says whether, or how willingly, each was.
-    sizes (n,) get the prior's size where that is learnt.
+    size: what learning the prior's size needs, which then goes into sizes (n,). Where it is given there is None, and those moves are not even compiled.
 
     carried (5,) holds what goes with x: its log posterior, its importance weight, whether gradient and weight are up to
     date, and the place within the round. With x and gradient it is all that has to be kept to go on as if uncut.
@@ -166,11 +167,9 @@ def blend(
     aside = np.empty(map.constants.shape[1])
     momentum, other, slope, height = np.empty(width), np.empty(width), np.empty(width), np.empty(1)
     none = np.empty(0)
-    learns = latent.size.scale > 0.0
-    base, along = np.empty(work.gap.size if learns else 0), np.empty(work.gap.size if learns else 0)
     height[0], weight = carried[0], carried[1]
     sloped, weighed, place = carried[2] > 0.0, carried[3] > 0.0, int(carried[4])
-    size = round.paths + round.sweeps + round.leaps
+    moves = round.paths + round.sweeps + round.leaps
     for n in range(out.shape[0]):
         for _ in range(thin * round.moves):
             if place < round.paths:
@@ -181,16 +180,16 @@ def blend(
                     x, height, gradient, momentum, other, slope,
                 )  # fmt: skip
                 sloped, weighed = True, False
-                if learns:
+                if size is not None:
                     to_value(map, x, v, aside)
                     put_back(map, v, aside)
-                    stretch(rng, target, work, base, along, v)
+                    stretch(rng, target, work, v)
                     aside[:] = 0.0
                     from_value(map, v, aside, x)
                     sloped = False
             elif place < round.paths + round.sweeps:
                 to_value(map, x, v, aside)
-                sweep(rng, latent, lead, v, aside)
+                sweep(rng, latent, size, lead, v, aside)
                 from_value(map, v, aside, x)
                 accepted[n] = 1.0
                 sloped, weighed = False, False
@@ -207,13 +206,14 @@ def blend(
                 accepted[n] = 0.0
                 if value >= floor:
                     accepted[n] = 1.0
-                    x[:] = y
+                    for d in range(width):
+                        x[d] = y[d]
                     height[0] = value
                     weight = value - proposed
                     sloped = False
-            place = (place + 1) % size
+            place = (place + 1) % moves
         to_value(map, x, out[n], aside)
-        if learns:
-            sizes[n] = draw_sd(rng, latent.size, quad_of(latent.size, out[n], aside, v))
+        if size is not None:
+            sizes[n] = draw_sd(rng, size, quad_of(size, out[n], aside, v))
     carried[0], carried[1] = height[0], weight
     carried[2], carried[3], carried[4] = 1.0 if sloped else 0.0, 1.0 if weighed else 0.0, place

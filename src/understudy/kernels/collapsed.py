@@ -20,23 +20,32 @@ product, `integral.py` takes over.
 """
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
 
 from understudy._arrays import Floats, Ints, Singles
-from understudy.kernels._jit import fast, inline, jit, reduction
+from understudy.kernels._jit import fast, inline, part, reduction
+from understudy.kernels.cells import (
+    BELL,
+    CELLS,
+    FIRST,
+    LOW,
+    NODES,
+    PER_STRIDE,
+    PHI,
+    RATIO,
+    ROUGH,
+    SPAN,
+    STEP_FOR,
+    STRIDES,
+    WIDTHS,
+    ZERO,
+)
 from understudy.kernels.integral import MANY, integrate, ratios_at
 from understudy.kernels.normal import LOG_ROOT_TWO_PI, log_cdf_and_ratio
 
-CELLS = 16  # table cells a unit
-LOW, HIGH = -27.0, 9.0  # of the tables; no node of a decision less than DEEP lies left of them and matters
-STRIDES = np.array([16, 14, 12, 10, 8, 7, 6, 5, 4, 3, 2, 1])  # cells a step: h is 1, 7/8, ... 1/16
-NODES = 16
 ROOM = 16 * NODES  # nodes that a decision may need at most; beyond, the exact integral
-DEGREE = 4
 SKIP = 8.0
 FINE, FINER, CROWD = 0.95, 0.6, 50  # steps in widths, below and above so many rivals
 SMALL = 1e-5  # the share of the integral's largest term below which the ends are left
@@ -50,75 +59,6 @@ AHEAD = 0.3 * np.log(
 CLOSE = -1.0  # unless the chosen one leads by more
 ROOT_HALF = math.sqrt(0.5)
 TWO, THREE, FOUR = np.uint64(2), np.uint64(3), np.uint64(4)  # unsigned places need no test for negative ones
-SPAN = round((HIGH - LOW) * CELLS)
-REACH = 40 * CELLS  # the lattice's table of phi runs from -REACH to REACH cells
-
-WIDTHS = -(-SPAN // STRIDES) + NODES  # of a phase in the tables
-PER_STRIDE = 1.0 / STRIDES
-STEP_FOR = np.array([np.flatnonzero(max(cells, 1) >= STRIDES)[0] for cells in range(2 * CELLS)])
-
-
-def _ratio(x: Floats) -> Floats:
-    return np.asarray(np.exp(-0.5 * x * x - LOG_ROOT_TWO_PI - log_ndtr(x)))
-
-
-def _polynomials(function: Callable[[Floats], Floats]) -> Floats:
-    """(DEGREE + 1, SPAN) coefficients of the function in u, the place within a cell from 0 to 1."""
-    points = 0.5 - 0.5 * np.cos((2 * np.arange(DEGREE + 1) + 1) * np.pi / (2 * (DEGREE + 1)))
-    left = LOW + np.arange(SPAN) / CELLS
-    values = function(left[:, None] + points[None, :] / CELLS)
-    return np.asarray(np.linalg.solve(np.vander(points, DEGREE + 1, increasing=True), values.T))
-
-
-def _by_phase(function: Callable[[Floats], Floats], beyond: float) -> tuple[Singles, Ints]:
-    """For each stride the polynomials with cells a stride apart side by side; and where each stride's begin.
-
-    Coefficient k of cell n * stride + phase stands at begin + (phase * (DEGREE + 1) + k) * width + n, with `width` from
-    WIDTHS; behind the last cell the function is `beyond`.
-    """
-    cells = _polynomials(function)
-    parts, begin = [], [0]
-    for stride in STRIDES:
-        padded = np.zeros((DEGREE + 1, stride * (-(-SPAN // stride) + NODES)))
-        padded[0] = beyond
-        padded[:, :SPAN] = cells
-        parts.append(padded.reshape(DEGREE + 1, -1, stride).transpose(2, 0, 1).ravel())
-        begin.append(begin[-1] + parts[-1].size)
-    return np.concatenate(parts).astype(np.float32), np.array(begin[:-1])
-
-
-PHI, BEGIN = _by_phase(ndtr, 1.0)
-RATIO, _ = _by_phase(_ratio, 0.0)
-_CELL = np.arange(SPAN)[None, :]
-FIRST = np.ascontiguousarray(  # (steps, SPAN) where the constant coefficient of a cell stands
-    BEGIN[:, None] + _CELL % STRIDES[:, None] * (DEGREE + 1) * WIDTHS[:, None] + _CELL // STRIDES[:, None]
-).astype(np.uint32)
-
-
-def _lattice() -> tuple[Singles, Ints]:
-    """For each stride exp(-z^2/2) at z = k h, and where k = 0 stands."""
-    parts, zero, at = [], [], 0
-    for stride in STRIDES:
-        k = np.arange(-(REACH // stride), REACH // stride + 1)
-        parts.append(np.exp(-0.5 * (k * stride / CELLS) ** 2))
-        zero.append(at + REACH // stride)
-        at += k.size
-    return np.concatenate(parts).astype(np.float32), np.array(zero)
-
-
-BELL, ZERO = _lattice()
-
-
-def _rough() -> Singles:
-    """(SPAN, 4) phi/Phi, minus its first derivative and its second, at the middle of every cell; and nothing."""
-    x = LOW + (np.arange(SPAN) + 0.5) / CELLS
-    ratio = _ratio(x)
-    bend = np.clip(ratio * (x + ratio), 0.0, 1.0)
-    twist = bend * (x + 2.0 * ratio) - ratio
-    return np.ascontiguousarray(np.stack([ratio, bend, twist, 0.0 * x], axis=1)).astype(np.float32)
-
-
-ROUGH = _rough()
 
 
 class Offers(NamedTuple):
@@ -145,16 +85,13 @@ class Room(NamedTuple):
     ratios: Floats
 
 
-@jit
 def make_room(offers: Offers) -> Room:
     """Room for the largest decision."""
-    most, widest = 1, 1.0
-    for t in range(offers.weight.size):
-        most = max(most, offers.first[t + 1] - offers.first[t])
-        widest = max(widest, offers.copies[offers.first[t] : offers.first[t + 1]].sum())
+    total = np.concatenate([[0.0], np.cumsum(offers.copies)])
+    most, widest = np.diff(offers.first).max(initial=1), np.diff(total[offers.first]).max(initial=1.0)
     return Room(
         np.empty(most, np.int64), np.empty(most), np.empty(most), np.empty(ROOM, np.float32),
-        np.empty(int(widest)), np.empty(MANY + 1), np.empty(MANY + 1),
+        np.empty(round(widest)), np.empty(MANY + 1), np.empty(MANY + 1),
     )  # fmt: skip
 
 
@@ -322,7 +259,7 @@ def _three(one: float, two: float, three: float, bound: float, sloped: bool) -> 
     return float(total), float(first), float(second), float(third), end <= SMALL * total
 
 
-@jit
+@part
 def _exact(room: Room, count: np.uint64, bound: float) -> tuple[float, float, float, int]:
     """One decision by the exact rule: log P, and its nodes."""
     many = 0

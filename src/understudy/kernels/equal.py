@@ -1,5 +1,7 @@
 """What is equal to what: decisions, and rivals within a decision."""
 
+from typing import Any
+
 import numpy as np
 
 from understudy._arrays import Floats, Ints
@@ -7,14 +9,12 @@ from understudy.kernels._jit import jit
 
 
 @jit
-def find_first(rows: Floats, start: Ints, mark: Ints, first: Ints) -> None:
-    """The first decision that offers the same rows as each and bears the same mark, which tells its choice; kept in a table by their bits."""
-    count = mark.size
-    places = 2
-    while places < 2 * count:
-        places *= 2
-    table = np.full(places, -1)
-    bits = rows.view(np.uint64)
+def find_first(rows: Floats, bits: Any, start: Ints, mark: Ints, table: Ints, first: Ints) -> None:
+    """The first decision that offers the same rows as each and bears the same mark, which tells its choice.
+
+    They are kept by the rows' bits (P, K) in a table of -1, whose size is a power of two and more than that of mark (T,).
+    """
+    count, places = mark.size, table.size
     zero = np.uint64(1) << np.uint64(63)  # of minus zero, which equals zero
     for t in range(count):
         code = np.uint64(mark[t]) + np.uint64(0x9E3779B97F4A7C15)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from understudy._arrays import Floats
-from understudy.kernels._jit import jit
+from understudy.kernels._jit import part
 from understudy.kernels.design import Design, dot, transpose_multiply
 
 
@@ -45,7 +45,7 @@ class Scratch(NamedTuple):
     u: Floats
 
 
-@jit
+@part
 def draw_scale(rng: np.random.Generator, move: Move, rows: int, quad: float, z1: float) -> float:
     """Z1 given the expanded utilities; the improper working prior costs a flat translation half a unit of shape."""
     proper = move.rate > 0.0
@@ -55,7 +55,7 @@ def draw_scale(rng: np.random.Generator, move: Move, rows: int, quad: float, z1:
     return (move.rate + 0.5 * quad) / rng.standard_gamma(shape)
 
 
-@jit
+@part
 def expand(rng: np.random.Generator, move: Move, design: Design, scratch: Scratch, v: Floats, w: Floats) -> float:
     """Draw v (K,) given the utilities w (P,); both are updated in place. Returns Z1."""
     gathered, fitted, u = scratch

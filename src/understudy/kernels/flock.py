@@ -6,6 +6,7 @@ from understudy._arrays import Floats
 from understudy.kernels._jit import jit
 from understudy.kernels.blend import Latent, Map, Round, blend
 from understudy.kernels.mixture import Mixture
+from understudy.kernels.size import Size
 from understudy.kernels.target import Target, Work
 
 
@@ -18,6 +19,7 @@ def move_flock(
     round: Round,
     mixture: Mixture,
     latent: Latent,
+    size: Size | None,
     lead: Floats,
     x: Floats,
     values: Floats,
@@ -27,10 +29,10 @@ def move_flock(
 
     lead (T,): where the last utilities were found, for the next to begin with.
     """
-    gradient, carried, size = np.empty(x.shape[1]), np.empty(5), np.empty(1)
+    gradient, carried, drawn = np.empty(x.shape[1]), np.empty(5), np.empty(1)
     for n in range(len(x)):
         carried[:] = 0.0
         blend(
-            rng, target, work, map, round, mixture, latent, 1,
-            x[n], gradient, carried, lead, values[n : n + 1], accepted[n : n + 1], size,
+            rng, target, work, map, round, mixture, latent, size, 1,
+            x[n], gradient, carried, lead, values[n : n + 1], accepted[n : n + 1], drawn,
         )  # fmt: skip

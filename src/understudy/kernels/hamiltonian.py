@@ -55,8 +55,9 @@ def travel(
             break
     probability *= math.exp(min(energy - (kinetic - value), 0.0)) if probability > 0.0 else 0.0
     if rng.random() < probability:
-        x[:] = other
-        gradient[:] = slope
+        for d in range(x.size):
+            x[d] = other[d]
+            gradient[d] = slope[d]
         height[0] = value
     return probability
 
@@ -105,5 +106,6 @@ def learn_step(
         count = min(max(1, int(length / tempo[0] + 0.5)), 500)
         probability = travel(rng, target, work, tempo[0], count, count, x, height, gradient, momentum, other, slope)
         retune(tempo, goal, probability, 1e-2 * step)
-        out[n] = x
+        for d in range(x.size):
+            out[n, d] = x[d]
     return math.exp(tempo[4])

@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from understudy._arrays import Floats, Ints
-from understudy.kernels._jit import inline, jit
+from understudy.kernels._jit import inline, jit, part
 from understudy.kernels.normal import (
     CELLS,
     HIGH,
@@ -54,9 +54,9 @@ def log_probability(mu: Floats, chosen: int) -> float:
 @jit
 def log_probabilities(mu: Floats, start: Ints, taken: Ints, out: Floats) -> None:
     """Write log P of the row taken in each decision into out (T,)."""
-    near, gaps, weights = _workspace(start)
+    near, gaps, weights = workspace(start)
     for t in range(taken.size):
-        count, bound = _rivals(mu, start[t], start[t + 1], taken[t], near, gaps)
+        count, bound = find_rivals(mu, start[t], start[t + 1], taken[t], near, gaps)
         if count == 0:
             out[t] = 0.0
         elif count == 1:
@@ -72,12 +72,12 @@ def value_and_gradient(mu: Floats, start: Ints, taken: Ints, gradient: Floats) -
     With q the integrand made a density and r_j = phi/Phi at z - mu_j: d log P / d mu_j = -E_q[r_j], and the
     chosen row has what makes the sum zero.
     """
-    near, gaps, weights = _workspace(start)
+    near, gaps, weights = workspace(start)
     ratios = np.empty(weights.size)
     gradient[:] = 0.0
     total = 0.0
     for t in range(taken.size):
-        count, bound = _rivals(mu, start[t], start[t + 1], taken[t], near, gaps)
+        count, bound = find_rivals(mu, start[t], start[t + 1], taken[t], near, gaps)
         if count == 1:
             value, ratio = log_cdf_and_ratio(-ROOT_HALF * gaps[0])
             total += value
@@ -97,76 +97,13 @@ def value_and_gradient(mu: Floats, start: Ints, taken: Ints, gradient: Floats) -
 
 
 @jit
-def add_information_dense(
-    mu: Floats, start: Ints, taken: Ints, weight: Floats, rows: Floats, information: Floats
-) -> None:
-    """Add minus the Hessian in v of the weighted sum of log P, mu = rows @ v, to information (K, K)."""
-    near, gaps, weights = _workspace(start)
-    width = rows.shape[1]
-    leads = np.empty((gaps.size, width))
-    slopes = np.empty((weights.size, width))
-    ratios = np.empty(weights.size)
-    lower = np.zeros((width, width))
-    for t in range(taken.size):
-        count, bound = _rivals(mu, start[t], start[t + 1], taken[t], near, gaps)
-        for k in range(count):
-            for a in range(width):
-                leads[k, a] = rows[taken[t], a] - rows[near[k], a]
-        _add_curvature(weight[t], gaps[:count], bound, leads, width, weights, ratios, slopes, lower)
-    for a in range(width):
-        for b in range(a):
-            information[a, b] += lower[a, b]
-            information[b, a] += lower[a, b]
-        information[a, a] += lower[a, a]
-
-
-@jit
-def add_information_sparse(
-    mu: Floats, start: Ints, taken: Ints, weight: Floats, indptr: Ints, indices: Ints, data: Floats, information: Floats
-) -> None:
-    """The same for rows in compressed sparse form: each decision works in the columns it touches."""
-    near, gaps, weights = _workspace(start)
-    most = 0
-    for t in range(taken.size):
-        most = max(most, indptr[start[t + 1]] - indptr[start[t]])
-    most = min(most, information.shape[0])
-    place = np.full(information.shape[0], -1)
-    columns = np.empty(most, np.int64)
-    leads = np.empty((gaps.size, most))
-    slopes = np.empty((weights.size, most))
-    ratios = np.empty(weights.size)
-    lower = np.zeros((most, most))
-    for t in range(taken.size):
-        count, bound = _rivals(mu, start[t], start[t + 1], taken[t], near, gaps)
-        if count == 0:
-            continue
-        width = _touch(taken[t], indptr, indices, place, columns, 0)
-        for k in range(count):
-            width = _touch(near[k], indptr, indices, place, columns, width)
-        for k in range(count):
-            leads[k, :width] = 0.0
-            for p in range(indptr[taken[t]], indptr[taken[t] + 1]):
-                leads[k, place[indices[p]]] += data[p]
-            for p in range(indptr[near[k]], indptr[near[k] + 1]):
-                leads[k, place[indices[p]]] -= data[p]
-        lower[:width, :width] = 0.0
-        _add_curvature(weight[t], gaps[:count], bound, leads, width, weights, ratios, slopes, lower)
-        for a in range(width):
-            for b in range(a):
-                information[columns[a], columns[b]] += lower[a, b]
-                information[columns[b], columns[a]] += lower[a, b]
-            information[columns[a], columns[a]] += lower[a, a]
-            place[columns[a]] = -1
-
-
-@jit
 def all_probabilities(mu: Floats, start: Ints, out: Floats) -> None:
     """Write the probability of every action of every decision into out (P,).
 
     With r = phi/Phi,  P(c) = integral of r(z - mu_c) * prod over all j of Phi(z - mu_j)  dz: the product is shared,
     and one pass over the rows serves all actions. Each is summed on its own, so that they add to one is a check.
     """
-    near, gaps, _ = _workspace(start)
+    near, gaps, _ = workspace(start)
     shared, weights = np.empty(MOST + 1), np.empty(MOST + 1)
     for t in range(start.size - 1):
         low, high = start[t], start[t + 1]
@@ -180,10 +117,10 @@ def all_probabilities(mu: Floats, start: Ints, out: Floats) -> None:
                 worst = j
         # The lower an action, the further left and the sharper its integrand: the grid spans and resolves the worst
         # hopeful action's and the best one's, and so all between.
-        count, bound = _rivals(mu, low, high, worst, near, gaps)
+        count, bound = find_rivals(mu, low, high, worst, near, gaps)
         middle, left, right = _interval(gaps[:count], bound)
         first, step = middle + left + (mu[worst] - mu[best]), (right - left) / _intervals(count)
-        count, bound = _rivals(mu, low, high, best, near, gaps)
+        count, bound = find_rivals(mu, low, high, best, near, gaps)
         middle, left, right = _interval(gaps[:count], bound)
         first, step = min(first, middle + left), min(step, (right - left) / _intervals(count))
         nodes = 1 + min(math.ceil((middle + right - first) / step), MOST)
@@ -203,8 +140,8 @@ def all_probabilities(mu: Floats, start: Ints, out: Floats) -> None:
                 out[j] = min(math.exp(top - LOG_ROOT_TWO_PI) * total * step, 1.0)
 
 
-@jit
-def _workspace(start: Ints) -> tuple[Ints, Floats, Floats]:
+@part
+def workspace(start: Ints) -> tuple[Ints, Floats, Floats]:
     """Room for the rivals of the largest decision, and for the nodes."""
     most = 0
     for t in range(start.size - 1):
@@ -212,8 +149,8 @@ def _workspace(start: Ints) -> tuple[Ints, Floats, Floats]:
     return np.empty(most, np.int64), np.empty(most), np.empty(MANY + 1)
 
 
-@jit
-def _rivals(mu: Floats, low: int, high: int, chosen: int, near: Ints, gaps: Floats) -> tuple[int, float]:
+@part
+def find_rivals(mu: Floats, low: int, high: int, chosen: int, near: Ints, gaps: Floats) -> tuple[int, float]:
     """The rows of the rivals that matter into near, their gaps into gaps; how many, and a lower bound of the mode."""
     ahead = 0.0
     for j in range(low, high):
@@ -229,12 +166,12 @@ def _rivals(mu: Floats, low: int, high: int, chosen: int, near: Ints, gaps: Floa
 
 
 @inline
-def _bend(x: float, ratio: float) -> float:
+def bend_at(x: float, ratio: float) -> float:
     """Minus the second derivative of log Phi at x: it falls from 1 to 0, whatever rounding says far out."""
     return 1.0 if x < -1e6 else min(1.0, max(0.0, ratio * (x + ratio)))
 
 
-@jit
+@part
 def _shape(gaps: Floats, z: float) -> tuple[float, float, float]:
     """The log-integrand at z, its slope, and minus its second derivative."""
     value, slope, bend = -0.5 * z * z, -z, 1.0
@@ -243,11 +180,11 @@ def _shape(gaps: Floats, z: float) -> tuple[float, float, float]:
         log_phi, ratio = log_cdf_and_ratio(x)
         value += log_phi
         slope += ratio
-        bend += _bend(x, ratio)
+        bend += bend_at(x, ratio)
     return value, slope, bend
 
 
-@jit
+@part
 def _interval(gaps: Floats, bound: float) -> tuple[float, float, float]:
     """A point near the mode, and how far from it (left below zero, right above) the log-integrand is DROP lower."""
     middle = bound
@@ -280,7 +217,7 @@ def _intervals(rivals: int) -> int:
     return FEW if rivals <= CROWD else MANY
 
 
-@jit
+@part
 def integrate(gaps: Floats, bound: float, weights: Floats) -> tuple[float, float, float, int]:
     """Log P, and the nodes left + q * step with the share of the integral each one holds in weights."""
     middle, left, right = _interval(gaps, bound)
@@ -297,10 +234,12 @@ def integrate(gaps: Floats, bound: float, weights: Floats) -> tuple[float, float
     return top + math.log(total * step) - LOG_ROOT_TWO_PI, middle + left, step, nodes
 
 
-@jit
+@part
 def _sum_exp(values: Floats, nodes: int) -> tuple[float, float]:
     """Turn values into exp(values - top), top being the largest; top, and their sum."""
-    top = values[:nodes].max()
+    top = values[0]
+    for q in range(1, nodes):
+        top = max(top, values[q])
     total = 0.0
     for q in range(nodes):
         below = values[q] - top
@@ -309,13 +248,13 @@ def _sum_exp(values: Floats, nodes: int) -> tuple[float, float]:
     return top, total
 
 
-@jit
+@part
 def _nodes_below(x: float, first: float, step: float, nodes: int) -> int:
     """How many of the nodes first + q * step, q < nodes, lie below x."""
     return int(min(max(np.ceil((x - first) / step), 0.0), nodes))
 
 
-@jit
+@part
 def _add_log_cdf(first: float, step: float, nodes: int, sign: float, out: Floats) -> None:
     """Add sign * log Phi(first + q * step) to out[q]: the tail, then the table without a branch, then nothing."""
     # A hair inside the table, so that rounding cannot step over its end; log Phi is 1e-17 there.
@@ -334,7 +273,7 @@ def _add_log_cdf(first: float, step: float, nodes: int, sign: float, out: Floats
         )
 
 
-@jit
+@part
 def ratios_at(first: float, step: float, nodes: int, out: Floats) -> None:
     """Write phi/Phi at first + q * step into out[q]."""
     tail = _nodes_below(LOW, first, step, nodes)
@@ -351,61 +290,3 @@ def ratios_at(first: float, step: float, nodes: int, out: Floats) -> None:
             + u * (2.0 * TABLE[i, 2] + u * (3.0 * TABLE[i, 3] + u * (4.0 * TABLE[i, 4] + u * 5.0 * TABLE[i, 5])))
         )
     out[end:nodes] = 0.0
-
-
-@jit
-def _add_curvature(
-    times: float,
-    gaps: Floats,
-    bound: float,
-    leads: Floats,
-    width: int,
-    weights: Floats,
-    ratios: Floats,
-    slopes: Floats,
-    lower: Floats,
-) -> None:
-    """Add one decision's minus Hessian, so many times, in the coordinates of its leads (chosen row - rival), below the diagonal.
-
-    Minus Hessian = sum over j of E_q[r_j (x_j + r_j)] lead_j lead_j' - Cov_q[sum over j of r_j lead_j], x_j = z - mu_j.
-    """
-    if gaps.size == 0:
-        return
-    if gaps.size == 1:
-        x = -ROOT_HALF * gaps[0]
-        _add_outer(times * 0.5 * _bend(x, log_cdf_and_ratio(x)[1]), leads[0], width, lower)
-        return
-    _, left, step, nodes = integrate(gaps, bound, weights)
-    slopes[:nodes, :width] = 0.0
-    for k in range(gaps.size):
-        ratios_at(left - gaps[k], step, nodes, ratios)
-        mean, bend = 0.0, 0.0
-        for q in range(nodes):
-            mean += weights[q] * ratios[q]
-            bend += weights[q] * _bend(left - gaps[k] + q * step, ratios[q])
-        _add_outer(times * bend, leads[k], width, lower)
-        for q in range(nodes):
-            for a in range(width):
-                slopes[q, a] += (ratios[q] - mean) * leads[k, a]
-    for q in range(nodes):
-        _add_outer(-times * weights[q], slopes[q], width, lower)
-
-
-@jit
-def _add_outer(scale: float, vector: Floats, width: int, lower: Floats) -> None:
-    """Add scale * vector vector' on and below the diagonal."""
-    for a in range(width):
-        weight = scale * vector[a]
-        for b in range(a + 1):
-            lower[a, b] += weight * vector[b]
-
-
-@jit
-def _touch(row: int, indptr: Ints, indices: Ints, place: Ints, columns: Ints, width: int) -> int:
-    """Give each column of a sparse row its place among the columns met so far; how many there are now."""
-    for p in range(indptr[row], indptr[row + 1]):
-        if place[indices[p]] < 0:
-            place[indices[p]] = width
-            columns[width] = indices[p]
-            width += 1
-    return width

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from understudy._arrays import Floats, Ints
-from understudy.kernels._jit import jit, reduction
+from understudy.kernels._jit import part, reduction
 from understudy.kernels.design import dot
 from understudy.kernels.normal import draw_between
 
@@ -58,7 +58,7 @@ def _mix(weights: Floats, parts: Floats, out: Floats) -> None:
             out[p] += weight * parts[r, p]
 
 
-@jit
+@part
 def _travel(
     rng: np.random.Generator,
     direction: Floats,
@@ -85,7 +85,7 @@ def _travel(
         gap[p] = max(gap[p] + s * margin[p], 0.0)
 
 
-@jit
+@part
 def interweave(
     rng: np.random.Generator,
     weave: Weave,

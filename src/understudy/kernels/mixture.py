@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from understudy._arrays import Floats
-from understudy.kernels._jit import inline, jit
+from understudy.kernels._jit import inline, jit, part
 from understudy.kernels.normal import LOG_ROOT_TWO_PI
 from understudy.kernels.target import Target, Work, log_posterior
 
@@ -29,21 +29,12 @@ class Mixture(NamedTuple):
     height: Floats
 
 
-@jit
 def heights(share: Floats, inverse: Floats) -> Floats:
     """Log of each part's share times its density at its own mean; the last part is the Student-t."""
-    parts, width = share.size, inverse.shape[1]
-    out = np.empty(parts)
-    for c in range(parts):
-        out[c] = math.log(share[c])
-        for d in range(width):
-            out[c] += math.log(inverse[c, d, d])
-        if c == parts - 1:
-            out[c] += math.lgamma(0.5 * (FREEDOM + width)) - math.lgamma(0.5 * FREEDOM)
-            out[c] -= 0.5 * width * math.log(FREEDOM * math.pi)
-        else:
-            out[c] -= width * LOG_ROOT_TWO_PI
-    return out
+    width = inverse.shape[1]
+    out = np.log(share) + np.log(np.diagonal(inverse, axis1=1, axis2=2)).sum(axis=1) - width * LOG_ROOT_TWO_PI
+    out[-1] += math.lgamma(0.5 * (FREEDOM + width)) - math.lgamma(0.5 * FREEDOM) - 0.5 * width * math.log(0.5 * FREEDOM)
+    return np.asarray(out)
 
 
 @inline
@@ -77,7 +68,7 @@ def log_density(mixture: Mixture, y: Floats, logs: Floats) -> float:
     return top + math.log(total)
 
 
-@jit
+@part
 def draw(rng: np.random.Generator, mixture: Mixture, noise: Floats, y: Floats) -> None:
     """A draw from the mixture into y (D,)."""
     parts, width = mixture.mean.shape
@@ -108,6 +99,25 @@ def sample(
         log_weights[n] = log_posterior(target, work, out[n], -np.inf, none) - log_density(mixture, out[n], logs)
 
 
+@part
+def invert_root(covariance: Floats, inverse: Floats) -> None:
+    """Write the inverse of the lower Cholesky factor of a covariance (D, D), a column after the other, into inverse (D, D)."""
+    width = covariance.shape[0]
+    root = np.zeros((width, width))
+    for d in range(width):
+        for e in range(d + 1):
+            rest = covariance[d, e]
+            for f in range(e):
+                rest -= root[d, f] * root[e, f]
+            root[d, e] = math.sqrt(max(rest, 1e-300)) if d == e else rest / root[e, e]
+    for e in range(width):
+        for d in range(width):
+            rest = 1.0 if d == e else 0.0
+            for f in range(e, d):
+                rest -= root[d, f] * inverse[f, e]
+            inverse[d, e] = rest / root[d, d] if d >= e else 0.0
+
+
 @jit
 def refine(
     points: Floats, weights: Floats, share: Floats, mean: Floats, covariance: Floats, ridge: float, rounds: int
@@ -123,7 +133,7 @@ def refine(
     force = (width + 1.0) / count
     for _ in range(rounds):
         for c in range(parts):
-            inverse[c] = np.linalg.inv(np.linalg.cholesky(covariance[c]))
+            invert_root(covariance[c], inverse[c])
             height[c] = math.log(share[c] + 1e-300)
             for d in range(width):
                 height[c] += math.log(inverse[c, d, d])
@@ -140,14 +150,16 @@ def refine(
                 owned[n, c] *= weights[n] / total
         for c in range(parts):
             mass = 1e-12
-            mean[c] = 0.0
+            for d in range(width):
+                mean[c, d] = 0.0
+                for e in range(width):
+                    covariance[c, d, e] = 0.0
             for n in range(count):
                 mass += owned[n, c]
                 for d in range(width):
                     mean[c, d] += owned[n, c] * points[n, d]
             for d in range(width):
                 mean[c, d] /= mass
-            covariance[c] = 0.0
             for n in range(count):
                 own = owned[n, c]
                 if own > 0.0:

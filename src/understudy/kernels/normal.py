@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
 from understudy._arrays import Floats
-from understudy.kernels._jit import inline, jit
+from understudy.kernels._jit import formula, jit
 
 LOW, HIGH, CELLS, DEGREE = -12.0, 8.5, 16.0, 5
 END = HIGH - 1e-9  # a hair inside the table, so that rounding cannot step over its last cell
@@ -38,7 +38,7 @@ BACK_LOW = -math.log(-FAR)
 BACK = _table(lambda y: ndtri_exp(-np.exp(-y)), BACK_LOW, -math.log(-NEAR) + 1.0 / CELLS)
 
 
-@inline
+@formula
 def _far_ratio(x: float) -> float:
     """phi(x) / Phi(x) for x <= -12, by the continued fraction."""
     y = -x
@@ -48,7 +48,7 @@ def _far_ratio(x: float) -> float:
     return y + tail
 
 
-@inline
+@formula
 def log_cdf(x: float) -> float:
     """Log Phi(x)."""
     if x >= END:
@@ -64,7 +64,7 @@ def log_cdf(x: float) -> float:
     return value
 
 
-@inline
+@formula
 def log_cdf_and_ratio(x: float) -> tuple[float, float]:
     """Log Phi(x), and its derivative phi(x) / Phi(x)."""
     if x >= END:
@@ -84,7 +84,7 @@ def log_cdf_and_ratio(x: float) -> tuple[float, float]:
     return value, CELLS * slope
 
 
-@inline
+@formula
 def quantile_of_log(p: float) -> float:
     """X with log Phi(x) = p, to 1e-10; left of the tables by Newton's steps from the first term of the expansion."""
     if p < FAR:

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from understudy._arrays import Floats
-from understudy.kernels._jit import jit
+from understudy.kernels._jit import part
 from understudy.kernels.collapsed import sum_of_logs
 from understudy.kernels.design import dot, multiply
 from understudy.kernels.size import marginal
@@ -22,7 +22,7 @@ from understudy.kernels.target import Target, Work
 WINDOW = 1.5  # what is stepped out by, in log c
 
 
-@jit
+@part
 def _height(target: Target, work: Work, quad: float, base: Floats, along: Floats, y: float, floor: float) -> float:
     """Log density of y = log c, or minus infinity where that is sure to be below floor."""
     c = math.exp(y)
@@ -33,10 +33,12 @@ def _height(target: Target, work: Work, quad: float, base: Floats, along: Floats
     return known + likelihood
 
 
-@jit
-def stretch(rng: np.random.Generator, target: Target, work: Work, base: Floats, along: Floats, v: Floats) -> None:
-    """Move v (K,), its constants included, along the ray; base and along (R,) are room for gaps."""
-    off = v - target.middle
+@part
+def stretch(rng: np.random.Generator, target: Target, work: Work, v: Floats) -> None:
+    """Move v (K,), its constants included, along the ray."""
+    base, along, off = np.empty(work.gap.size), np.empty(work.gap.size), np.empty(v.size)
+    for k in range(v.size):
+        off[k] = v[k] - target.middle[k]
     multiply(target.design, target.middle, base)
     multiply(target.design, off, along)
     quad = 0.0

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from understudy._arrays import Floats, Ints
-from understudy.kernels._jit import inline, jit
+from understudy.kernels._jit import formula, inline, jit, part
 from understudy.kernels.design import Design, dot, multiply
 from understudy.kernels.expansion import Move
 
@@ -27,7 +27,7 @@ LEAST = math.exp(LOW)  # Q is not taken to be smaller
 
 
 class Size(NamedTuple):
-    """What is needed to learn the size of a prior; `scale` is zero where the size is given and nothing is learnt.
+    """What is needed to learn the size of a prior.
 
     width: D, the coordinates whose size it is. middle: (K,) the prior mean. own or quad: S^-1 as in `Target`, the
     constants of centred blocks let loose with precision `slack`. Then the move at any size: F F' = (X'X + S^-1 / sd^2)^-1 has
@@ -71,7 +71,7 @@ def marginal_table(width: int, scale: float) -> Floats:
     return np.ascontiguousarray(np.stack(log_marginal(np.exp(knots), width, scale), axis=1))
 
 
-@inline
+@formula
 def marginal(table: Floats, quad: float) -> tuple[float, float]:
     """The log prior at Q, and minus twice its slope in Q, the mean of 1 / sd^2; cubic between the knots, straight beyond."""
     q = max(quad, 1e-300)
@@ -88,7 +88,7 @@ def marginal(table: Floats, quad: float) -> tuple[float, float]:
     return a + t * (p + t * (c + t * d)), -2.0 * (p + t * (2.0 * c + 3.0 * t * d)) * KNOTS / q
 
 
-@inline
+@formula
 def _log_density(u: float, a: float, c: float, z: float) -> tuple[float, float]:
     """Log density of u, and its slope."""
     t = math.exp(u)
@@ -165,7 +165,7 @@ def distance(size: Size, v: Floats, off: Floats) -> float:
     return total
 
 
-@jit
+@part
 def at_size(size: Size, move: Move, sd: float) -> Move:
     """The move under a prior of this size; its factor and pull are written over."""
     precision = 1.0 / (sd * sd)
@@ -179,7 +179,7 @@ def at_size(size: Size, move: Move, sd: float) -> Move:
     )  # fmt: skip
 
 
-@jit
+@part
 def stretch_given_noise(
     rng: np.random.Generator,
     size: Size,

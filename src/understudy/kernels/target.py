@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from understudy._arrays import Floats
-from understudy.kernels._jit import fast, inline, jit
+from understudy.kernels._jit import fast, inline
 from understudy.kernels.bend import stretch_one, swing_one
-from understudy.kernels.collapsed import SKIP, Offers, Room, make_room, sum_of_logs
+from understudy.kernels.collapsed import Offers, Room, make_room, sum_of_logs
 from understudy.kernels.design import Design, dot, multiply, transpose_multiply
 from understudy.kernels.size import marginal
 
@@ -52,7 +52,6 @@ class Work(NamedTuple):
     room: Room
 
 
-@jit
 def make_work(target: Target) -> Work:
     """Working space for one chain."""
     rivals, width = target.offers.copies.size, target.turn.shape[0]
@@ -121,20 +120,3 @@ def log_posterior(target: Target, work: Work, x: Floats, floor: float, gradient:
     if gradient.size > 0:
         _gather(target, work, gradient)
     return value
-
-
-@jit
-def count_near(target: Target, work: Work, x: Floats) -> int:
-    """How many rivals matter at x in decisions with more than three of them: what an evaluation there costs."""
-    find_gaps(target, work, x)
-    first, total = target.offers.first, 0
-    for t in range(target.offers.weight.size):
-        ahead, near = 0.0, 0
-        for j in range(first[t], first[t + 1]):
-            ahead = max(ahead, work.gap[j])
-        for j in range(first[t], first[t + 1]):
-            if work.gap[j] > 0.5 * ahead - SKIP:
-                near += 1
-        if near > 3:
-            total += near
-    return total

@@ -82,7 +82,6 @@ class Work(NamedTuple):
     room: Room
 
 
-@jit
 def make_work(rows: Rows, choices: Choices, width: int) -> Work:
     """Working space for one chain."""
     cells, count, rivals = rows.where.size, rows.extra.size, choices.rival.size
@@ -252,6 +251,7 @@ def go_on(
     rows: Rows,
     choices: Choices,
     belief: Belief,
+    work: Work,
     pace: Pace,
     step: float,
     thin: int,
@@ -262,7 +262,6 @@ def go_on(
     refreshed: Floats,
 ) -> None:
     """A path and a refresh of every row, `thin` times for each draw: v and the rows' probabilities go into out (n, K + C)."""
-    work = make_work(rows, choices, v.size)
     for n in range(out.shape[0]):
         for _ in range(thin):
             accepted[n] = path(rng, rows, choices, belief, work, pace, step, v, t)
@@ -279,6 +278,7 @@ def learn_pace(
     rows: Rows,
     choices: Choices,
     belief: Belief,
+    work: Work,
     pace: Pace,
     tempo: Floats,
     goal: float,
@@ -290,7 +290,6 @@ def learn_pace(
 
     Keeps v and t of each iteration in out (n, K + C). Returns the averaged step.
     """
-    work = make_work(rows, choices, v.size)
     for n in range(out.shape[0]):
         probability = path(rng, rows, choices, belief, work, pace, tempo[0], v, t)
         refresh(rng, rows, choices, work, v, t)
