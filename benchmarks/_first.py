@@ -1,13 +1,6 @@
-"""Seconds to the first 1,000 effective draws by the public path, warm-up and all: `us.fit`, one chain on one core.
-
-python -m benchmarks._first NAME DRAWS    one call in this process, compilation and all; prints its seconds
-"""
+"""Seconds to the first 1,000 effective draws by the public path, warm-up and all: `us.fit`, one chain on one core."""
 
 from __future__ import annotations
-
-# isort: off
-from benchmarks import _one_core  # noqa: F401
-# isort: on
 
 import os
 import subprocess
@@ -20,11 +13,16 @@ from pathlib import Path
 
 import understudy as us
 from benchmarks._measure import effective
-from benchmarks._problems import SUITE, Problem
+from benchmarks._problems import Problem
 from understudy._arrays import Floats
 
 WANTED = 1000.0
 TRIES = 8
+COLD = """
+import sys
+from benchmarks import _first, _problems
+print(_first.timed_fit(_problems.SUITE[sys.argv[1]], int(sys.argv[2]), 1)[1])
+"""
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class First:
     draws: int
     effective: float
     seconds: float
-    with_compilation: float | None
+    with_compilation: float | None = None
 
 
 def timed_fit(problem: Problem, draws: int, seed: int) -> tuple[Floats, float]:
@@ -68,12 +66,8 @@ def measure(problem: Problem, cold: bool) -> First:
 def _cold(name: str, draws: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run(
-            [sys.executable, "-m", "benchmarks._first", name, str(draws)],
+            [sys.executable, "-c", COLD, name, str(draws)],
             env={**os.environ, "NUMBA_CACHE_DIR": folder}, cwd=Path(__file__).resolve().parents[1],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
     return float(run.stdout.split()[-1])
-
-
-if __name__ == "__main__":
-    print(timed_fit(SUITE[sys.argv[1]], int(sys.argv[2]), 1)[1])

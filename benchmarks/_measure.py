@@ -66,10 +66,11 @@ class Speed:
     rate: float
     low: float
     high: float
-    effective: float
     guess: bool
     ratio: float
     """How many times faster the default is: the median over rounds."""
+    effective: float | None = None
+    """The fewest in a round."""
 
 
 def effective(draws: Floats) -> float:

@@ -1,22 +1,14 @@
 """A full noise covariance on real brand choices: effective draws a second and agreement, beside R's package MNP.
 
-    scripts/bench                            runs every benchmark
-    python -m benchmarks.covariance --json   this one, for machines
-
 2,657 choices among six detergents, five intercepts and a price, base All (the data of the R package MNP). MNP is Imai and
-van Dyk's (2005) data augmentation in C; it needs Rscript and Debian's r-cran-mnp, and is left out where they are missing.
+van Dyk's (2005) data augmentation in C; it needs Rscript and Debian's `r-cran-mnp`, and is left out where they are missing.
 Ours and MNP take turns on one core; both are judged by the slowest of 21 parameters, bulk or of squares, after warm-up.
-The converged posterior, the corrected data augmentation and the published figures stand beside ours on both scales.
+The posterior stands beside a longer run of another program and the published figures, with Monte-Carlo errors in brackets. [Noise that goes together](noise.md#real-choices-detergents) says
+what was found. The data are looked for in `shared/data` beside the repository, or where `--data` says.
 """
 
 from __future__ import annotations
 
-# isort: off
-from benchmarks import _one_core  # noqa: F401
-# isort: on
-
-import argparse
-import json
 import shutil
 import subprocess
 import sys
@@ -25,11 +17,11 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import understudy as us
+from benchmarks._record import Benchmark, Option, Result, few, table
 from understudy._arrays import Floats
 from understudy.diagnostics import ess_bulk, ess_squares, mcse_mean
 from understudy.engines.fit import make_engine
@@ -41,9 +33,10 @@ BRANDS = ("All", "EraPlus", "Solo", "Surf", "Tide", "Wisk")
 COEFFICIENTS = (*BRANDS[1:], "price")
 GOAL = 50.0  # times MNP's effective draws a second
 WARMUP = 1000
-PUBLISHED = {"first": (2.54, 1.72, 1.56, 2.70, 1.62, -80.91)}  # Imai and van Dyk (2005), MNP's documentation
-CONVERGED = {"first": (2.634, 1.818, 1.655, 2.792, 1.702, -81.50)}  # an earlier, longer run of another program
-CONVERGED_PRICE = {"first": (-81.50, 9.61), "trace": (-58.97, 4.40)}
+PUBLISHED = (2.54, 1.72, 1.56, 2.70, 1.62, -80.91)  # scale "first": Imai and van Dyk (2005), MNP's documentation
+CONVERGED = (2.634, 1.818, 1.655, 2.792, 1.702, -81.50)  # scale "first": an earlier, longer run of another program
+CONVERGED_PRICE = {"trace": (-58.97, 4.40), "first": (-81.50, 9.61)}  # its mean and sd of the price
+PEER = "MNP, trace"
 MNP = """
 suppressMessages(library(MNP))
 given <- commandArgs(trailingOnly = TRUE)
@@ -110,7 +103,7 @@ def ours(d: us.Decisions, engine: str, scale: str, draws: int, warmup: int = WAR
 def mnp(path: Path, draws: int, burn: int = 5_000) -> Sampler | None:
     """R's MNP, where it is installed."""
     script = shutil.which("Rscript")
-    if script is None or subprocess.run([script, "-e", "library(MNP)"], capture_output=True, check=False).returncode:
+    if script is None or not versions(script):
         print("Rscript with the package MNP is not installed (Debian: r-cran-mnp); it is left out", file=sys.stderr)
         return None
 
@@ -126,6 +119,17 @@ def mnp(path: Path, draws: int, burn: int = 5_000) -> Sampler | None:
         return kept, float(told.stdout.split()[-1]) * draws / (draws + burn)
 
     return sample
+
+
+def versions(script: str) -> dict[str, str]:
+    """Those of R and MNP, where both are there."""
+    told = subprocess.run(
+        [script, "-e", 'cat(as.character(getRversion()), as.character(packageVersion("MNP")))'],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {} if told.returncode else dict(zip(("R", "MNP"), told.stdout.split(), strict=True))
 
 
 def effective(draws: Floats) -> float:
@@ -160,60 +164,94 @@ def price(draws: Floats) -> tuple[float, float, float]:
     return float(draws[..., k].mean()), float(draws[..., k].std()), float(mcse_mean(draws[..., [k]])[0])
 
 
-def main() -> None:
-    """Measure and print tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--data", type=Path, default=DATA, help="detergent.txt of the R package MNP")
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    if not given.data.exists():
-        print(f"{given.data.name} is not there; give --data, the file of the R package MNP", file=sys.stderr)
-        return
-    d = read(given.data)
+def measure(rounds: int, draws: int, data: str) -> Result:
+    """Ours on both scales, the corrected data augmentation, and MNP, in turns."""
+    path = Path(data) if data else DATA
+    if not path.exists():
+        raise ValueError(f"{path.name} is not there; give --data, the file of the R package MNP")
+    d = read(path)
     methods: dict[str, Sampler] = {
-        "conditioned, trace": ours(d, "auto", "trace", 3_000),
-        "conditioned, first": ours(d, "auto", "first", 3_000),
-        "da, trace": ours(d, "da", "trace", 8_000),
-        "da, first": ours(d, "da", "first", 8_000),
+        "conditioned, trace": ours(d, "auto", "trace", 3 * draws),
+        "conditioned, first": ours(d, "auto", "first", 3 * draws),
+        "da, trace": ours(d, "da", "trace", 8 * draws),
+        "da, first": ours(d, "da", "first", 8 * draws),
     }
-    peer = mnp(given.data, 30_000)
+    peer = mnp(path, 30 * draws)
     if peer is not None:
-        methods["MNP, trace"] = peer
-    speeds, draws = race(methods, given.rounds)
-    found: dict[str, Any] = {"speeds": [asdict(s) for s in speeds]}
-    found["price"] = {name: price(kept) for name, kept in draws.items()}
-    found["means"] = {name: kept[..., :6].mean(axis=(0, 1)).tolist() for name, kept in draws.items()}
-    if given.json:
-        print(json.dumps(found, indent=1))
-        return
-    _tell(speeds, draws)
-
-
-def _tell(speeds: list[Speed], draws: dict[str, Floats]) -> None:
-    rate = {s.method: s.rate for s in speeds}
-    base = rate.get("MNP, trace")
-    print("| method | effective draws a second | lowest - highest | times MNP |\n|---|---|---|---|")
-    for s in speeds:
-        times = "" if base is None else f"{s.rate / base:.1f}"
-        print(f"| {s.method} | {s.rate:.2f} | {s.low:.2f} - {s.high:.2f} | {times} |")
-    if base is not None:
-        ratio = rate["conditioned, trace"] / base
-        print(f"\nThe default makes {ratio:.0f} times MNP's effective draws a second (goal {GOAL:.0f}).")
-    print("\n| price | mean | Monte-Carlo error | sd |\n|---|---|---|---|")
-    for name, kept in draws.items():
-        mean, sd, error = price(kept)
-        print(f"| {name} | {mean:.2f} | {error:.2f} | {sd:.2f} |")
-    for scale, (mean, sd) in CONVERGED_PRICE.items():
-        print(f"| converged, {scale} | {mean:.2f} | | {sd:.2f} |")
-    print(f"\n| first | {' | '.join(COEFFICIENTS)} |\n|---|{'---|' * len(COEFFICIENTS)}")
-    rows = {
-        "conditioned": draws["conditioned, first"][..., :6].mean(axis=(0, 1)),
-        "da": draws["da, first"][..., :6].mean(axis=(0, 1)),
+        methods[PEER] = peer
+    speeds, kept = race(methods, rounds)
+    base = next((s.rate for s in speeds if s.method == PEER), None)
+    return {
+        "speeds": [{**asdict(s), "times": None if base is None else s.rate / base} for s in speeds],
+        "price": {name: price(made) for name, made in kept.items()},
+        "means": {name: made[..., :6].mean(axis=(0, 1)).tolist() for name, made in kept.items()},
+        "versions": {} if peer is None else versions(shutil.which("Rscript") or ""),
     }
-    for name, means in {**rows, "converged": CONVERGED["first"], "published": PUBLISHED["first"]}.items():
-        print(f"| {name} | {' | '.join(f'{m:.2f}' for m in means)} |")
 
 
-if __name__ == "__main__":
-    main()
+def tables(result: Result) -> str:
+    """Speed, the price on both scales, and the intercepts on one of them."""
+    speeds = [
+        (s["method"], _rate(s["rate"]), f"{_rate(s['low'])} - {_rate(s['high'])}", few(s["times"]))
+        for s in result["speeds"]
+    ]
+
+    def found(method: str) -> list[str]:
+        cells = []
+        for scale in CONVERGED_PRICE:
+            mean, sd, error = result["price"].get(f"{method}, {scale}", (None, None, None))
+            cells += ["", ""] if mean is None else [f"{mean:.2f} ({error:.2f})", f"{sd:.2f}"]
+        return cells
+
+    prices = [(method, *found(method)) for method in ("conditioned", "da", "MNP")]
+    prices.insert(2, ("converged, another program", *(f"{x:.2f}" for pair in CONVERGED_PRICE.values() for x in pair)))
+    prices.append(("published (Imai and van Dyk 2005)", "", "", f"{PUBLISHED[-1]:.2f}", ""))
+    means = {
+        "conditioned": result["means"]["conditioned, first"],
+        "da": result["means"]["da, first"],
+        "converged, another program": CONVERGED,
+        "published": PUBLISHED,
+    }
+    brands = COEFFICIENTS[:-1]
+    return "\n\n".join(
+        [
+            table(("method, scale", "effective draws a second", "lowest - highest", "times MNP"), speeds),
+            table(("price coefficient", "trace: mean", "sd", "first: mean", "sd"), prices),
+            table(
+                ("intercepts, first", *brands),
+                [(name, *(f"{m:.2f}" for m in row[: len(brands)])) for name, row in means.items()],
+            ),
+        ]
+    )
+
+
+def missed(result: Result) -> str:
+    """Whether the default was not so many times as fast as MNP."""
+    times = result["speeds"][0]["times"]
+    return (
+        ""
+        if times is None or times >= GOAL
+        else f"the default made {times:.0f} times MNP's effective draws a second, not {GOAL:.0f}"
+    )
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:.1f}" if rate >= 10 else f"{rate:.2f}"
+
+
+BENCHMARK = Benchmark(
+    __name__,
+    __doc__,
+    title="A full noise covariance",
+    takes="an hour or two with MNP",
+    options={
+        "rounds": Option(3, "rounds of all methods in turn", quick=1),
+        "draws": Option(
+            1000, "the default makes three times as many in a round, da eight times, MNP thirty times", quick=20
+        ),
+        "data": Option("", "detergent.txt of the R package MNP", recorded=False),
+    },
+    measure=measure,
+    tables=tables,
+    missed=missed,
+)

@@ -1,29 +1,23 @@
 """Effective draws a second: the default engine, the paper's samplers and general-purpose NUTS, in the same run.
 
-    scripts/bench                                          runs every benchmark
-    python -m benchmarks.engines --json                    this one, for machines
-    python -m benchmarks.engines --only toy --rounds 5     one problem
-    python -m benchmarks.engines --seeds 20                the default engine alone, over 20 seeds
-    python -m benchmarks.engines --first [--cold]          seconds to the first 1,000 effective draws, warm-up included
-
 Of the slowest coefficient, bulk or of squares, whichever is fewer; one chain on one core, compilation and warm-up left
-out. Each round runs every method with a seed of its own for a few seconds; medians over rounds are reported with the
-extremes. "<" marks a method that made fewer than 50 effective draws in some round: its rate is only an upper guess, and
+out. All methods run in one process in turns, each round with a seed of its own for a few seconds; medians over rounds are told with the least and the most in brackets. The
+problems are in `benchmarks/_problems.py`, and [the round of three moves](decisions/blend.md) says what was tried.
+
+- *default* is `engine="auto"`; *`da`* and *the paper's widest move* (`px-both` on the decision processes, `px-scale` on Tetris) move utilities by Metropolis-Hastings as in the paper;
+- *the same, exact utilities* is that widest move with our exact draw of the utilities;
+- *nutpie* is its NUTS with default settings on our own collapsed likelihood, the very function that the default engine calls, without Python in the loop;
+- *NumPyro* is its NUTS on a quadrature likelihood as a user would write it, compiled.
+
+"<" marks a method that made fewer than 50 effective draws in some round: its rate is only an upper guess, and
 where it made fewer than 500 draws at all, each is counted as effective. Ratios follow suit: ">", or "?" where the
-default is the one that is guessed. "-" marks a method that was not ready in time.
+default is the one that is guessed. "-" marks a method whose warm-up did not end within the seconds of `patience`.
 """
 
 from __future__ import annotations
 
-# isort: off
-from benchmarks import _one_core  # noqa: F401
-# isort: on
-
-import argparse
 import importlib.util
-import json
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -31,7 +25,8 @@ import numpy as np
 
 from benchmarks import _first
 from benchmarks._measure import METHODS, Speed, compare, over_seeds
-from benchmarks._problems import SKIPPED, SUITE, Problem
+from benchmarks._problems import SKIPPED, SUITE
+from benchmarks._record import Benchmark, Option, Result, cell, few, table
 
 COLOURS = {
     "default": "#D55E00",
@@ -47,48 +42,85 @@ LABELS = {
 }  # fmt: skip
 
 
-def main() -> None:
-    """Measure what is asked for and print a table."""
-    given = _arguments()
-    problems = [problem for name, problem in SUITE.items() if given.only.lower() in name.lower()]
+def measure(
+    rounds: int, seconds: float, methods: str, patience: float, seeds: int, glance: float, cold: int, only: str
+) -> Result:
+    """All methods in turn; the default over many seeds; and from nothing to a thousand effective draws."""
+    problems = [problem for name, problem in SUITE.items() if only.lower() in name.lower()]
+    wrong = sorted(set(methods.split(",")) - set(METHODS))
+    if wrong:
+        raise ValueError(f"there is no method {', '.join(wrong)}; choose from {', '.join(METHODS)}")
+    if not problems:
+        raise ValueError(f"no problem has {only!r} in its name; there are: {'; '.join(SUITE)}")
     for name, why in SKIPPED.items():
         print(f"{name} is left out: {why}", file=sys.stderr)
-    if not problems:
-        sys.exit(f"no problem has {given.only!r} in its name; there are: {'; '.join(SUITE)}")
-    if given.first:
-        first_draws(problems, given.cold, given.json)
-    elif given.seeds:
-        seed_by_seed(problems, given.seeds, given.seconds, given.json)
-    else:
-        methods = [m for m in given.methods.split(",") if m not in ("nutpie", "numpyro") or _there(m)]
-        speeds: list[Speed] = []
-        for problem in problems:
-            print(problem.name, file=sys.stderr, flush=True)
-            speeds += compare(problem, methods, given.rounds, given.seconds, given.patience)
-        print(json.dumps([asdict(speed) for speed in speeds], indent=1) if given.json else table(speeds, methods))
-        if given.figure is not None:
-            draw(speeds, methods, given.figure)
+    wanted = [m for m in methods.split(",") if m not in ("nutpie", "numpyro") or _there(m)]
+    found: Result = {"speeds": [], "seeds": [], "first": []}
+    for i, problem in enumerate(problems):
+        print(problem.name, file=sys.stderr, flush=True)
+        found["speeds"] += [asdict(speed) for speed in compare(problem, wanted, rounds, seconds, patience)]
+        if seeds:
+            rates = over_seeds(problem, seeds, glance)
+            spread = {"worst": rates[0], "median": np.median(rates), "best": rates[-1]}
+            found["seeds"].append({"problem": problem.name, "seeds": seeds, **spread})
+        found["first"].append(asdict(_first.measure(problem, cold=i < cold)))
+    return found
 
 
-def table(speeds: Sequence[Speed], methods: Sequence[str]) -> str:
-    """Markdown: a line a problem, a column a method, and how many times faster the default is."""
-    others = [method for method in methods if method != "default"] if "default" in methods else []
-    head = ["problem", *(LABELS[m] for m in methods), *(f"default / {LABELS[m]}" for m in others)]
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    for name in dict.fromkeys(speed.problem for speed in speeds):
-        of = {speed.method: speed for speed in speeds if speed.problem == name}
-        rates = [_rate(of.get(method)) for method in methods]
-        ratios = [_ratio(of["default"], of.get(method)) for method in others]
-        lines.append(f"| {' | '.join([name, *rates, *ratios])} |")
-    return "\n".join(lines)
+def tables(result: Result) -> str:
+    """Speeds, how many times faster the default is, over seeds, and the first draws."""
+    speeds = {(s["problem"], s["method"]): Speed(**s) for s in result["speeds"]}
+    problems, methods = (list(dict.fromkeys(key[i] for key in speeds)) for i in (0, 1))
+    parts = [
+        table(
+            ("effective draws a second", *(LABELS[m] for m in methods)),
+            [(p, *(_rate(speeds.get((p, m))) for m in methods)) for p in problems],
+        )
+    ]
+    if "default" in methods:
+        others = [m for m in methods if m != "default"]
+        parts.append("How many times as many the default makes, the median over rounds:")
+        rows = [(p, *(_ratio(speeds[p, "default"], speeds.get((p, m))) for m in others)) for p in problems]
+        parts.append(table(("default against", *(LABELS[m] for m in others)), rows))
+    if result["seeds"]:
+        parts += ["### Over many seeds", "The default engine alone, each seed with a warm-up of its own."]
+        head = (
+            "effective draws a second",
+            f"worst of {result['seeds'][0]['seeds']} seeds",
+            "median",
+            "best",
+            "worst / median",
+        )
+        parts.append(
+            table(
+                head,
+                [
+                    (s["problem"], few(s["worst"]), few(s["median"]), few(s["best"]), f"{s['worst'] / s['median']:.2f}")
+                    for s in result["seeds"]
+                ],
+            )
+        )
+    parts += [
+        "### From nothing to a thousand effective draws",
+        "`us.fit` with one chain on one core, everything included: counting, mode, warm-up, draws. Compilation is timed apart, in a process that has compiled nothing.",
+        table(
+            ("problem", "draws", "effective", "seconds, warm-up included", "compilation included"),
+            [
+                (f.problem, f"{f.draws:,}", f"{f.effective:,.0f}", f"{f.seconds:.2f}", cell(f.with_compilation, ".1f"))
+                for f in (_first.First(**line) for line in result["first"])
+            ],
+        ),
+    ]
+    return "\n\n".join(parts)
 
 
-def draw(speeds: Sequence[Speed], methods: Sequence[str], path: Path) -> None:
+def draw(result: Result, path: Path) -> None:
     """A dot for each method on each problem, from the least to the most over rounds; hollow where only guessed."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    names = list(dict.fromkeys(speed.problem for speed in speeds))
+    speeds = [Speed(**line) for line in result["speeds"]]
+    names, methods = (list(dict.fromkeys(each)) for each in zip(*((s.problem, s.method) for s in speeds), strict=True))
     figure = Figure(figsize=(9.0, 1.6 + 0.42 * len(names)), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -110,48 +142,19 @@ def draw(speeds: Sequence[Speed], methods: Sequence[str], path: Path) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_xlabel("effective draws a second, slowest coefficient, one core (hollow: an upper guess)")
     figure.legend(loc="outside upper center", ncols=len(methods), frameon=False)
-    figure.savefig(path, dpi=150)
-
-
-def seed_by_seed(problems: Sequence[Problem], seeds: int, seconds: float, as_json: bool) -> None:
-    """The default engine over many seeds."""
-    rates = {problem.name: over_seeds(problem, seeds, seconds) for problem in problems}
-    if as_json:
-        print(json.dumps({name: rate.tolist() for name, rate in rates.items()}, indent=1))
-        return
-    print(f"| problem | worst of {seeds} seeds | median | best | worst / median |\n|---|---|---|---|---|")
-    for name, rate in rates.items():
-        low, middle, high = rate[0], np.median(rate), rate[-1]
-        print(f"| {name} | {_few(low)} | {_few(middle)} | {_few(high)} | {low / middle:.2f} |")
-
-
-def first_draws(problems: Sequence[Problem], cold: bool, as_json: bool) -> None:
-    """Seconds to the first 1,000 effective draws."""
-    lines = [_first.measure(problem, cold) for problem in problems]
-    if as_json:
-        print(json.dumps([asdict(line) for line in lines], indent=1))
-        return
-    print("| problem | draws | effective | seconds, warm-up included | compilation included |\n|---|---|---|---|---|")
-    for f in lines:
-        compiled = "" if f.with_compilation is None else f"{f.with_compilation:.1f}"
-        print(f"| {f.problem} | {f.draws:,} | {f.effective:,.0f} | {f.seconds:.2f} | {compiled} |")
+    figure.savefig(path, dpi=150, metadata={"Software": None})
 
 
 def _rate(speed: Speed | None) -> str:
     if speed is None:
         return "-"
-    return f"{'< ' * speed.guess}{_few(speed.rate)} ({_few(speed.low)} - {_few(speed.high)})"
+    return f"{'< ' * speed.guess}{few(speed.rate)} ({few(speed.low)} - {few(speed.high)})"
 
 
 def _ratio(ours: Speed, speed: Speed | None) -> str:
     if speed is None:
         return "-"
-    return f"{'? ' if ours.guess else '> ' * speed.guess}{_few(speed.ratio)}"
-
-
-def _few(number: float) -> str:
-    """As many digits as can be trusted."""
-    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+    return f"{'? ' if ours.guess else '> ' * speed.guess}{few(speed.ratio)}"
 
 
 def _there(peer: str) -> bool:
@@ -161,24 +164,23 @@ def _there(peer: str) -> bool:
     return True
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", metavar="SUBSTRING", help="problems with this in their name")
-    parser.add_argument("--methods", default=",".join(METHODS), help="some of %(default)s")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of sampling for each method in each round")
-    parser.add_argument("--patience", type=float, default=60.0, help="seconds NumPyro's warm-up may take on a problem")
-    parser.add_argument("--seeds", type=int, default=0, help="the default engine alone, over so many seeds")
-    parser.add_argument("--first", action="store_true", help="time to the first 1,000 effective draws instead")
-    parser.add_argument("--cold", action="store_true", help="with --first: also in a process that has compiled nothing")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--figure", type=Path, help="also draw the speeds, to this file")
-    given = parser.parse_args()
-    wrong = set(given.methods.split(",")) - set(METHODS)
-    if wrong:
-        parser.error(f"there is no method {', '.join(sorted(wrong))}; choose from {', '.join(METHODS)}")
-    return given
-
-
-if __name__ == "__main__":
-    main()
+BENCHMARK = Benchmark(
+    __name__,
+    __doc__,
+    title="Effective draws a second",
+    takes="40 minutes",
+    options={
+        "rounds": Option(3, "rounds of all methods in turn", quick=1),
+        "seconds": Option(2.5, "of sampling for each method in each round", quick=0.3),
+        "methods": Option(",".join(METHODS), "which methods"),
+        "patience": Option(60.0, "seconds that NumPyro's warm-up may take on a problem", quick=20.0),
+        "seeds": Option(20, "seeds of the default engine alone; 0 for none", quick=2),
+        "glance": Option(0.6, "seconds of sampling for each of them", quick=0.1),
+        "cold": Option(1, "problems that are also timed in a process that has compiled nothing", quick=0),
+        "only": Option("", "problems with this in their name"),
+    },
+    measure=measure,
+    tables=tables,
+    packages=("nutpie", "numpyro", "jax"),
+    figure=("speed.png", "Effective draws a second by problem and method", draw),
+)

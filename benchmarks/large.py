@@ -1,17 +1,12 @@
-"""Very many decisions: time and memory against their number, from memory, from a folder, and on a cluster.
+"""Very many decisions with `engine="laplace"`: time and memory against their number, from memory, from a folder of Parquet files, and by workers of a Dask cluster.
 
-    python -m benchmarks.large                         the curve from 1,000 to 1,000,000 Tetris decisions, and what each step costs
-    python -m benchmarks.large --folder 10000000       as many from a folder of Parquet files, which is written first and removed at the end
-    python -m benchmarks.large --cluster 100000        the same fit by 1, 2 and 4 Dask workers, and what travels
-
-The player of the paper's first Tetris experiment decides among some 23 placements a time, by three features. Every fit has a process of its own, which tells
-how much memory it took at most, and everything is compiled before the clock starts. A fit is certified, and its
-effective draws are those of its importance weights.
+The player of the paper's first Tetris experiment decides among some 23 placements a time, by three features; 1,265 proposals make 1,100 draws. Every fit has a process
+of its own, which tells how much memory it took at most, and everything is compiled before the clock starts. A fit is certified, and its
+effective draws are those of its importance weights. [Very many decisions](large.md) says what follows for more of them.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import resource
@@ -26,55 +21,110 @@ from typing import Any
 import numpy as np
 
 import understudy as us
+from benchmarks._record import Benchmark, Option, Result, cell, few, table
 from understudy.engines.passes import heights, prepare, slopes
 from understudy.worlds.tetris import Tetris
 
 VALUE = np.array([-3.0, -15.0, -1.0])
-CURVE = (1_000, 10_000, 100_000, 1_000_000)
+SMALLEST = 1_000  # decisions of the curve, which goes on by tens
 PART = 50_000  # decisions that are simulated at a time, and of a Parquet file's row group
 DRAWS = 275  # of each of four chains: 1,265 proposals, so that at least 1,000 draws are effective
 FEW = 100  # the same for a folder
 TASK = 1_000  # decisions of a row group, where a cluster is measured: there are many tasks then
 
 
-def main() -> None:
-    """Measure and print tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--folder", type=int, metavar="DECISIONS")
-    parser.add_argument("--cluster", type=int, metavar="DECISIONS")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one is not None:
-        print(json.dumps(one(json.loads(given.one))))
-        return
-    if given.cluster is not None:
-        show(clusters(given.cluster), given.json)
-    elif given.folder is not None:
+def measure(most: int, folder: int, cluster: int) -> Result:
+    """The curve, what each step costs, and what is asked for of the rest."""
+    sizes = [SMALLEST * 10**i for i in range(9) if SMALLEST * 10**i <= most]
+    found: Result = {"curve": [alone({"count": count, "draws": DRAWS}) for count in sizes], "steps": costs()}
+    if folder:
         with tempfile.TemporaryDirectory(dir=".") as place:
-            size = write_folder(Path(place), given.folder)
-            print(f"{given.folder:,} decisions in {size / 1e9:.2f} GB of Parquet files", file=sys.stderr)
-            show([alone({"folder": place, "draws": FEW})], given.json)
-    else:
-        show([alone({"count": count, "draws": DRAWS}) for count in CURVE], given.json)
-        show([costs()], given.json)
+            size = write_folder(Path(place), folder)
+            found["folder"] = {"packed": size / 1e9, **alone({"folder": place, "draws": FEW})}
+    if cluster:
+        found["cluster"] = clusters(cluster)
+    return found
 
 
-def show(rows: list[dict[str, Any]], as_json: bool) -> None:
-    """A table of what was measured."""
-    if as_json:
-        print(json.dumps(rows, indent=1))
-        return
-    print("| " + " | ".join(rows[0]) + " |\n|" + "---|" * len(rows[0]))
-    for row in rows:
-        print("| " + " | ".join(f"{x:,.4g}" if isinstance(x, float) else f"{x:,}" if isinstance(x, int) else str(x) for x in row.values()) + " |")  # fmt: skip
-    print()
+def tables(result: Result) -> str:
+    """A table for each part."""
+    head = ("decisions", "seconds", "microseconds a decision", "passes", "effective draws", "Pareto k", "most memory")
+    parts = [
+        table(
+            head,
+            [
+                (
+                    f"{r['decisions']:,}",
+                    few(r["seconds"]),
+                    few(r["microseconds"]),
+                    f"{r['passes']}",
+                    f"{r['effective']:,.0f}",
+                    f"{r['pareto_k']:.2f}",
+                    f"{r['memory']:.1f} GB",
+                )
+                for r in result["curve"]
+            ],
+        ),
+        "What a decision takes of one core's time, in microseconds:",
+        table(tuple(result["steps"]), [tuple(map(few, result["steps"].values()))]),
+    ]
+    if "folder" in result:
+        f = result["folder"]
+        parts += [
+            "From a folder of Parquet files:",
+            table(
+                (
+                    "decisions",
+                    "packed",
+                    "proposals",
+                    "seconds",
+                    "minutes of processor time",
+                    "passes",
+                    "effective draws",
+                    "Pareto k",
+                    "most memory",
+                ),
+                [
+                    (
+                        f"{f['decisions']:,}",
+                        f"{f['packed']:.2g} GB",
+                        f"{f['proposals']:,}",
+                        few(f["seconds"]),
+                        few(f["processor"] / 60),
+                        f"{f['passes']}",
+                        f"{f['effective']:,.0f}",
+                        f"{f['pareto_k']:.2f}",
+                        f"{f['memory']:.1f} GB",
+                    )
+                ],
+            ),
+        ]
+    if "cluster" in result:
+        parts += [
+            f"From a folder in row groups of {TASK:,} decisions, by workers of a Dask cluster on this machine; kilobytes are those over the loopback interface for each task and pass, whoever sent them:",
+            table(
+                ("workers", "seconds", "same draws as threads", "kilobytes a task"),
+                [
+                    (
+                        cell(r["workers"], "d") or "threads",
+                        few(r["seconds"]),
+                        {True: "yes", False: "NO", None: ""}[r["same"]],
+                        cell(r["kilobytes"], ".1f"),
+                    )
+                    for r in result["cluster"]
+                ],
+            ),
+        ]
+    return "\n\n".join(parts)
 
 
 def alone(task: dict[str, Any]) -> dict[str, Any]:
     """One fit in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.large", "--one", json.dumps(task)]
-    return dict(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout))
+    program = "import json, sys; from benchmarks import large; print(json.dumps(large.one(json.loads(sys.argv[1]))))"
+    run = subprocess.run(
+        [sys.executable, "-c", program, json.dumps(task)], check=True, stdout=subprocess.PIPE, text=True
+    )
+    return dict(json.loads(run.stdout))
 
 
 def one(task: dict[str, Any]) -> dict[str, Any]:
@@ -82,21 +132,22 @@ def one(task: dict[str, Any]) -> dict[str, Any]:
     us.fit(simulated(2000), engine="laplace", draws=50, progress=False)
     decisions: Any = us.from_folder(task["folder"]) if "folder" in task else simulated(task["count"])
     before = peak()
-    began = time.perf_counter()
+    began, busy = time.perf_counter(), time.process_time()
     post = us.fit(decisions, engine="laplace", draws=task["draws"], progress=None)
-    seconds = time.perf_counter() - began
+    seconds, busy = time.perf_counter() - began, time.process_time() - busy
     off = (post.mean - VALUE) / post.sd
     return {
         "decisions": post.settings["decisions"],
         "seconds": seconds,
-        "microseconds a decision": 1e6 * seconds / post.settings["decisions"],
+        "microseconds": 1e6 * seconds / post.settings["decisions"],
+        "processor": busy,
         "passes": post.settings["passes"],
         "proposals": post.settings["proposals"],
-        "effective draws": float(post.settings["effective"]),
-        "Pareto k": float(post.settings["pareto_k"]),
-        "GB before": before,
-        "GB at most": peak(),
-        "from the truth, in sds": " ".join(f"{x:.1f}" for x in off),
+        "effective": float(post.settings["effective"]),
+        "pareto_k": float(post.settings["pareto_k"]),
+        "memory_before": before,
+        "memory": peak(),
+        "sds_off": off.tolist(),
     }
 
 
@@ -162,7 +213,6 @@ def costs() -> dict[str, Any]:
             return float(1e6 * np.median(times) / len(loaded))
 
         return {
-            "microseconds a decision for": "",
             "reading": each(lambda: folder.load(0)),
             "preparing": each(lambda: prepare(loaded, weights)),
             "a Newton step": each(lambda: slopes(piece, VALUE)),
@@ -180,7 +230,7 @@ def clusters(count: int) -> list[dict[str, Any]]:
         write_folder(Path(place), count, TASK)
         began = time.perf_counter()
         whole = us.fit(us.from_folder(place), draws=DRAWS)
-        rows.append({"workers": "threads", "seconds": time.perf_counter() - began, "same draws": "", "kB a task": 0.0})
+        rows.append({"workers": None, "seconds": time.perf_counter() - began, "same": None, "kilobytes": None})
         where = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
         for workers in (1, 2, 4):
             with (
@@ -196,12 +246,26 @@ def clusters(count: int) -> list[dict[str, Any]]:
                 {
                     "workers": workers,
                     "seconds": seconds,
-                    "same draws": "yes" if np.array_equal(whole.draws, found.draws) else "NO",
-                    "kB a task": sent / 1e3 / found.settings["passes"] / -(-count // TASK),
+                    "same": bool(np.array_equal(whole.draws, found.draws)),
+                    "kilobytes": sent / 1e3 / found.settings["passes"] / -(-count // TASK),
                 }
             )
     return rows
 
 
-if __name__ == "__main__":
-    main()
+BENCHMARK = Benchmark(
+    __name__,
+    __doc__,
+    title="Very many decisions",
+    takes="30 minutes",
+    options={
+        "most": Option(1_000_000, "decisions at the end of the curve", quick=10_000),
+        "folder": Option(
+            10_000_000, "decisions in a folder, which is written first and removed at the end; 0 for none", quick=20_000
+        ),
+        "cluster": Option(30_000, "decisions of the fit by workers; 0 for none", quick=2_000),
+    },
+    measure=measure,
+    tables=tables,
+    packages=("distributed",),
+)

@@ -1,22 +1,14 @@
 """A population of players with few decisions each: held-out log loss beside separate fits and one pooled fit.
 
-    scripts/bench                            runs every benchmark
-    python -m benchmarks.population --json   this one, for machines
-
 200 simulated players with five features decide 15 times among four actions; all are predicted on 30 decisions more.
 Every fit learns from the same decisions: one population, one player after the other (under the default prior, and with the
-size of the prior learnt), and all together as if they were one. The exit code says whether the population won.
+size of the prior learnt), and all together as if they were one.
+The standard errors are those of the differences, over players.
 """
 
 from __future__ import annotations
 
-# isort: off
-from benchmarks import _one_core  # noqa: F401
-# isort: on
-
-import argparse
-import json
-import sys
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -26,11 +18,12 @@ from typing import Any
 import numpy as np
 
 import understudy as us
+from benchmarks._record import Benchmark, Option, Result, cell, table
 from understudy._arrays import Floats
 from understudy.decisions import Decisions
 from understudy.predict import Prediction
 
-PLAYERS, SEEN, KEPT_OUT, ACTIONS, FEATURES = 200, 15, 30, 4, 5
+SEEN, KEPT_OUT, ACTIONS, FEATURES = 15, 30, 4, 5
 DRAWS: dict[str, Any] = {"draws": 500, "warmup": 500, "chains": 2}
 
 
@@ -42,26 +35,34 @@ class Row:
     log_loss: float
     worse_by: float
     standard_error: float
-    seconds: float
+    seconds: float | None = None
 
 
-def main() -> None:
-    """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=1, help="populations to simulate")
-    parser.add_argument("--players", type=int, default=PLAYERS)
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    rows = [row for seed in range(min(given.rounds, 3)) for row in measure(given.players, seed)]
-    if given.json:
-        print(json.dumps([asdict(row) for row in rows], indent=1))
-    else:
-        print("| learnt | held-out log loss | worse than the population by | seconds |\n|---|---|---|---|")
-        for row in rows:
-            print(
-                f"| {row.what} | {row.log_loss:.4f} | {row.worse_by:.4f} ± {row.standard_error:.4f} | {row.seconds:.1f} |"
-            )
-    sys.exit(int(any(row.worse_by < 0.0 for row in rows)))
+def measure(players: int, populations: int) -> Result:
+    """Every way of learning, on each population."""
+    return {"rows": [asdict(row) for seed in range(populations) for row in ways_of(players, seed)]}
+
+
+def tables(result: Result) -> str:
+    """A line for each way of learning."""
+    rows = [Row(**line) for line in result["rows"]]
+    return table(
+        ("learnt", "held-out log loss", "worse than the population by", "seconds"),
+        [(r.what, f"{r.log_loss:.3f}", _worse(r), cell(r.seconds, ".1f")) for r in rows],
+    )
+
+
+def missed(result: Result) -> str:
+    """Whether the population lost against another way."""
+    return "the population did not predict best" if any(row["worse_by"] < 0.0 for row in result["rows"]) else ""
+
+
+def _worse(row: Row) -> str:
+    """The difference and its standard error, which has two digits that count."""
+    if row.standard_error == 0.0:
+        return ""
+    digits = max(0, 1 - math.floor(math.log10(row.standard_error)))
+    return f"{row.worse_by:.{digits}f} ± {row.standard_error:.{digits}f}"
 
 
 def simulate(rng: np.random.Generator, players: int) -> Decisions:
@@ -81,7 +82,7 @@ def simulate(rng: np.random.Generator, players: int) -> Decisions:
     )
 
 
-def measure(players: int, seed: int) -> list[Row]:
+def ways_of(players: int, seed: int) -> list[Row]:
     """One population, learnt in every way."""
     d = simulate(np.random.default_rng(seed), players)
     early = np.tile(np.arange(SEEN + KEPT_OUT) < SEEN, players)
@@ -131,5 +132,13 @@ def _log(found: Prediction) -> Floats:
     return np.asarray(found.log_taken)
 
 
-if __name__ == "__main__":
-    main()
+BENCHMARK = Benchmark(
+    __name__,
+    __doc__,
+    title="What a population gains",
+    takes="a few minutes",
+    options={"players": Option(200, "players", quick=10), "populations": Option(1, "populations to simulate")},
+    measure=measure,
+    tables=tables,
+    missed=missed,
+)

@@ -1,29 +1,21 @@
 """The next race foretold: ours beside TrueSkill and OpenSkill, on NASCAR 2002 and Formula 1 2018 to 2022, in one run.
 
-    scripts/bench                         runs every benchmark
-    python -m benchmarks.ranking --json   this one, for machines
-
 Every race from the second third of NASCAR's season, and from Formula 1's second season, is foretold from those before it: who wins, and of any
 two who finish, who is in front. All methods see the same: who finished, in which order. Ours looks at all races before at
-once, again every EVERY races, with two short chains; the others are updated after each race with their own default settings (TrueSkill
+once, again after every race (Formula 1: every second), with two chains of 150 draws; the others are updated after each race with their own default settings (TrueSkill
 without draws, OpenSkill's Plackett-Luce). Ours takes skills to stay as they are, where theirs may drift; a second version of ours therefore forgets
-all but the last SEASON races. A driver never seen before is what each method takes a newcomer for.
+all but the last 20 races. A driver never seen before is what each method takes a newcomer for.
 
-The score is the mean log probability of what happened. Closely ranked pairs, which are told apart least easily, are those at most
-CLOSE places apart among the starters, on average over the methods. What ours gains comes with 95 % intervals from resampling races.
+The score is the mean log probability of what happened, nearer to zero being better, with the share foretold rightly in brackets. Closely ranked pairs, which are
+told apart least easily, are those at most three places apart among the starters, on average over the methods. What ours gains comes with 95 % intervals from
+resampling races. [Skills from results](ranking.md#beside-trueskill-and-openskill) says what was found. The data are looked for in `shared/data` beside the repository.
 """
 
 from __future__ import annotations
 
-# isort: off
-from benchmarks import _one_core  # noqa: F401
-# isort: on
-
-import argparse
 import importlib
 import importlib.util
 import itertools
-import json
 import math
 import sys
 import warnings
@@ -37,6 +29,7 @@ import pyarrow.csv
 from scipy.special import log_ndtr, ndtr
 
 import understudy as us
+from benchmarks._record import Benchmark, Option, Result, table
 from understudy._arrays import Bools, Floats
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -203,7 +196,7 @@ def sports() -> list[Sport]:
     return found
 
 
-def measure(sport: Sport, most: int | None) -> tuple[list[Score], list[Gain]]:
+def foretold(sport: Sport, most: int) -> tuple[list[Score], list[Gain]]:
     """Foretell race after race by every method that is installed."""
     ours = {"understudy": Ours(sport.every), f"understudy, last {SEASON} races": Ours(sport.every, SEASON)}
     peers: dict[str, Method] = {}
@@ -215,7 +208,7 @@ def measure(sport: Sport, most: int | None) -> tuple[list[Score], list[Gain]]:
     methods = {**ours, **peers}
     told: dict[str, list[Told]] = {name: [] for name in methods}
     close: list[Bools] = []
-    last = len(sport.races) if most is None else min(len(sport.races), sport.first + most)
+    last = min(len(sport.races), sport.first + most) if most else len(sport.races)
     for g in range(sport.first, last):
         race = sport.races[g]
         ahead, behind = np.triu_indices(len(race), 1)
@@ -256,27 +249,60 @@ def _resampled(parts: list[Floats]) -> tuple[float, float, float]:
     return float(sums.sum() / counts.sum()), float(low), float(high)
 
 
-def main() -> None:
-    """Measure and print two tables: how well each method foretold, and what ours gains."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--only", default="", metavar="SUBSTRING", help="sports with this in their name")
-    parser.add_argument("--most", type=int, help="foretell so many races at most")
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    found = [measure(sport, given.most) for sport in sports() if given.only.lower() in sport.name.lower()]
-    scores, gains = [s for some, _ in found for s in some], [g for _, some in found for g in some]
-    if given.json:
-        print(json.dumps({"scores": [asdict(s) for s in scores], "gains": [asdict(g) for g in gains]}, indent=1))
-        return
-    print("| sport, races foretold | method | winner | pairs | close pairs |\n|---|---|---|---|---|")
-    for s in scores:
-        cells = " | ".join(f"{score:.4f} ({right:.1%})" for score, right in (s.winner, s.pairs, s.close))
-        print(f"| {s.sport}, {s.races} | {s.method} | {cells} |")
-    print("\n| sport | gain of | over | winner | pairs | close pairs |\n|---|---|---|---|---|---|")
-    for g in gains:
-        cells = " | ".join(f"{mean:+.4f} [{low:+.4f}, {high:+.4f}]" for mean, low, high in (g.winner, g.pairs, g.close))
-        print(f"| {g.sport} | {g.ours} | {g.over} | {cells} |")
+def measure(only: str, most: int) -> Result:
+    """Every sport whose file is there."""
+    found = [foretold(sport, most) for sport in sports() if only.lower() in sport.name.lower()]
+    if not found:
+        raise ValueError("no sport has its file in shared/data beside the repository, or none has that name")
+    return {
+        "scores": [asdict(s) for scores, _ in found for s in scores],
+        "gains": [asdict(g) for _, gains in found for g in gains],
+    }
 
 
-if __name__ == "__main__":
-    main()
+def tables(result: Result) -> str:
+    """How well each method foretold, and what ours gains."""
+    scores, gains = [Score(**line) for line in result["scores"]], [Gain(**line) for line in result["gains"]]
+    return "\n\n".join(
+        [
+            table(
+                ("sport, races foretold", "method", "winner", "pairs", "close pairs"),
+                [
+                    (
+                        f"{s.sport}, {s.races}",
+                        s.method,
+                        *(f"{log:.4f} ({right:.1%})" for log, right in (s.winner, s.pairs, s.close)),
+                    )
+                    for s in scores
+                ],
+            ),
+            "What ours gains, with 95 % intervals:",
+            table(
+                ("sport", "gain of", "over", "winner", "pairs", "close pairs"),
+                [
+                    (
+                        g.sport,
+                        g.ours,
+                        g.over,
+                        *(f"{mean:+.4f} [{low:+.4f}, {high:+.4f}]" for mean, low, high in (g.winner, g.pairs, g.close)),
+                    )
+                    for g in gains
+                ],
+            ),
+        ]
+    )
+
+
+BENCHMARK = Benchmark(
+    __name__,
+    __doc__,
+    title="The next race foretold",
+    takes="six minutes",
+    options={
+        "only": Option("", "sports with this in their name"),
+        "most": Option(0, "foretell so many races of each sport at most; 0 is all", quick=2),
+    },
+    measure=measure,
+    tables=tables,
+    packages=("trueskill", "openskill"),
+)

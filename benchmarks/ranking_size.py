@@ -1,20 +1,11 @@
 """A league: 2,000 players and 20,000 games on one core, from results to skills whose chains agree.
 
-    scripts/bench                              runs every benchmark
-    python -m benchmarks.ranking_size --json   this one, for machines
-
-Skills are standard normal, line-ups drawn at random, and the spread is learnt. Reported are the seconds of processor time for four chains one after the other, the
+Skills are standard normal, line-ups drawn at random, and the spread is learnt. Told are the seconds of processor time for four chains one after the other, the
 largest R-hat and the fewest effective draws of all 2,001 unknowns, and how the found skills agree with the true ones.
 """
 
 from __future__ import annotations
 
-# isort: off
-from benchmarks import _one_core  # noqa: F401
-# isort: on
-
-import argparse
-import json
 import time
 import warnings
 from dataclasses import asdict, dataclass
@@ -22,6 +13,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 import understudy as us
+from benchmarks._record import Benchmark, Option, Result, cell, table
 from understudy.diagnostics import ess_bulk, r_hat
 
 PLAYERS, GAMES = 2_000, 20_000
@@ -37,11 +29,11 @@ class Time:
     seconds: float
     worst_r_hat: float
     fewest: float
-    correlation: float
-    sds_off: float
+    correlation: float | None = None
+    sds_off: float | None = None
 
 
-def measure(entries: int, share: float) -> Time:
+def league(entries: int, share: float) -> Time:
     """One league; `share` makes it smaller."""
     players, games = int(share * PLAYERS), int(share * GAMES)
     draws, warmup = FIELDS[entries]
@@ -66,26 +58,51 @@ def measure(entries: int, share: float) -> Time:
     return Time(entries, 4 * draws, seconds, float(r_hat(whole).max()), fewest, correlation, off)
 
 
-def main() -> None:
-    """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--entries", type=int, choices=list(FIELDS), help="only games of so many")
-    parser.add_argument("--share", type=float, default=1.0, help="of the league")
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    times = [measure(entries, given.share) for entries in FIELDS if given.entries in (None, entries)]
-    if given.json:
-        print(json.dumps([asdict(t) for t in times], indent=1))
-        return
-    print(
-        "| entries a game | draws | seconds | largest R-hat | fewest effective draws | correlation with the truth | sds off |"
+def measure(entries: int, share: float) -> Result:
+    """Leagues of games of two and of four, or one of them."""
+    if entries not in (0, *FIELDS):
+        raise ValueError(f"games of {entries} are not measured; give --entries one of {', '.join(map(str, FIELDS))}")
+    return {"leagues": [asdict(league(n, share)) for n in FIELDS if entries in (0, n)]}
+
+
+def tables(result: Result) -> str:
+    """A line for each league."""
+    head = (
+        "entries a game",
+        "draws",
+        "seconds",
+        "largest R-hat",
+        "fewest effective draws",
+        "correlation with the truth",
+        "sds off",
     )
-    print("|---|---|---|---|---|---|---|")
-    for t in times:
-        print(
-            f"| {t.entries} | {t.draws} | {t.seconds:.0f} | {t.worst_r_hat:.4f} | {t.fewest:.0f} | {t.correlation:.3f} | {t.sds_off:.2f} |"
-        )
+    leagues = [Time(**line) for line in result["leagues"]]
+    return table(
+        head,
+        [
+            (
+                f"{t.entries}",
+                f"{t.draws:,}",
+                f"{t.seconds:,.0f}",
+                f"{t.worst_r_hat:.3f}",
+                f"{t.fewest:,.0f}",
+                cell(t.correlation, ".3f"),
+                cell(t.sds_off, ".2f"),
+            )
+            for t in leagues
+        ],
+    )
 
 
-if __name__ == "__main__":
-    main()
+BENCHMARK = Benchmark(
+    __name__,
+    __doc__,
+    title="A league",
+    takes="20 minutes",
+    options={
+        "entries": Option(0, "only games of so many"),
+        "share": Option(1.0, "of the league: players and games", quick=0.01),
+    },
+    measure=measure,
+    tables=tables,
+)

@@ -1,8 +1,5 @@
 """The studio under load: 200 players at once for two minutes on one server process, twenty of them learnt from; and how soon a move is learnt.
 
-    scripts/bench                        runs every benchmark
-    python -m benchmarks.studio --json   this one, for machines
-
 Players think for 0.5 to 1.5 seconds, then place a piece as low as it goes. Who is learnt from asks after every move for the
 posterior and the understudy's board, as the page does. The time of a move is that from sending it to having read the answer; this
 program's own work is on the same machine and in the same figures. At the end every acknowledged move is looked up in the database.
@@ -12,11 +9,6 @@ particles and 100 to 200 decisions behind.
 
 from __future__ import annotations
 
-# isort: off
-from benchmarks import _one_core  # noqa: F401
-# isort: on
-
-import argparse
 import asyncio
 import json
 import os
@@ -31,6 +23,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
+
+from benchmarks._record import Benchmark, Option, Result, cell, table
 
 GOAL_MOVE, GOAL_LEARNT, GOAL_LEARNT_95 = 150.0, 30.0, 300.0  # milliseconds
 BEHIND = 100  # decisions
@@ -174,15 +168,15 @@ class Figures:
     move_95: float
     move_99: float
     move_worst: float
-    learnt_median: float
-    learnt_95: float
-    server_cpu: float
+    learnt_median: float | None
+    learnt_95: float | None
+    server_cpu: float | None
     alone_median: float
     alone_95: float
     alone_worst: float
 
 
-def measure(database: str, players: int, learners: int, seconds: float, moves: int) -> Figures:
+def play(database: str, players: int, learners: int, seconds: float, moves: int) -> Figures:
     """Start a studio, let all play, look everything up, then let one play alone."""
     words = ["--port", "0", "--json", "--database", database, "--rate", "100000", "--games", "100000"]
     command = [sys.executable, "-c", "from understudy.cli import main; main()", "studio", *words]
@@ -217,40 +211,81 @@ def _cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def main() -> None:
-    """Measure and print two tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--players", type=int, default=200)
-    parser.add_argument("--learners", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=120.0)
-    parser.add_argument("--moves", type=int, default=100, help="of the player alone")
-    parser.add_argument("--database", help="a file, or postgresql://...; a new file unless said")
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
+def measure(players: int, learners: int, seconds: float, moves: int, database: str) -> Result:
+    """On the database that is named, or on a new file."""
     with tempfile.TemporaryDirectory() as folder:
-        database = given.database or str(Path(folder) / "studio.db")
-        f = measure(database, given.players, given.learners, given.seconds, given.moves)
-    if given.json:
-        print(json.dumps(asdict(f), indent=1))
-        return
-    print(
-        "| players | learnt from | seconds | moves | errors | lost | median ms | 95 % | 99 % | most | posterior: median ms | 95 % | server's CPU |"
+        return asdict(play(database or str(Path(folder) / "studio.db"), players, learners, seconds, moves))
+
+
+def tables(result: Result) -> str:
+    """All players together, then the one alone, then whether the goals were kept."""
+    f = Figures(**result)
+    crowded = (
+        f"{f.players}",
+        f"{f.learners}",
+        f"{f.seconds:.0f}",
+        f"{f.moves:,}",
+        f"{f.errors}",
+        f"{f.lost}",
+        f"{f.move_median:.0f} ms",
+        f"{f.move_95:.0f} ms",
+        f"{f.move_99:.0f} ms",
+        f"{f.move_worst:.0f} ms",
+        _seconds(f.learnt_median),
+        _seconds(f.learnt_95),
+        cell(f.server_cpu, ".0%"),
     )
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
-    print(
-        f"| {f.players} | {f.learners} | {f.seconds:.0f} | {f.moves:,} | {f.errors} | {f.lost} | {f.move_median:.1f} | {f.move_95:.1f} | "
-        f"{f.move_99:.1f} | {f.move_worst:.0f} | {f.learnt_median:.0f} | {f.learnt_95:.0f} | {f.server_cpu:.0%} |\n"
+    head = (
+        "players",
+        "learnt from",
+        "seconds",
+        "moves",
+        "errors",
+        "moves lost",
+        "answer to a move: median",
+        "95 %",
+        "99 %",
+        "most",
+        "posterior: median",
+        "95 %",
+        "server's CPU",
     )
-    print(f"| one player, {BEHIND} decisions behind: posterior, median ms | 95 % | most |")
-    print("|---|---|---|")
-    print(f"| {f.alone_median:.1f} | {f.alone_95:.1f} | {f.alone_worst:.0f} |")
-    kept = (
-        f.move_95 < GOAL_MOVE and f.alone_median < GOAL_LEARNT and f.alone_95 < GOAL_LEARNT_95 and not f.errors + f.lost
-    )
-    print(
-        f"\nGoals: a move below {GOAL_MOVE:g} ms in 95 %, a posterior below {GOAL_LEARNT:g} ms in half and {GOAL_LEARNT_95:g} ms in 95 %: {'kept' if kept else 'missed'}."
+    goals = f"a move below {GOAL_MOVE:g} ms in 95 %, and for a player alone a posterior below {GOAL_LEARNT:g} ms in half and {GOAL_LEARNT_95:g} ms in 95 %"
+    alone_head = (f"one player, {BEHIND} decisions behind: posterior, median", "95 %", "most")
+    alone_row = (f"{f.alone_median:.0f} ms", f"{f.alone_95:.0f} ms", _seconds(f.alone_worst))
+    return "\n\n".join(
+        [
+            table(head, [crowded]),
+            table(alone_head, [alone_row]),
+            f"Goals ({goals}, no errors, no move lost): {'missed' if missed(result) else 'kept'}.",
+        ]
     )
 
 
-if __name__ == "__main__":
-    main()
+def missed(result: Result) -> str:
+    """Whether a goal was missed."""
+    f = Figures(**result)
+    kept = f.move_95 < GOAL_MOVE and f.alone_median < GOAL_LEARNT and f.alone_95 < GOAL_LEARNT_95
+    return "" if kept and not f.errors + f.lost else "a goal was missed"
+
+
+def _seconds(milliseconds: float | None) -> str:
+    return "" if milliseconds is None else f"{milliseconds / 1e3:.1f} s"
+
+
+BENCHMARK = Benchmark(
+    __name__,
+    __doc__,
+    title="The studio under load",
+    takes="three minutes",
+    options={
+        "players": Option(200, "players at once", quick=10),
+        "learners": Option(20, "of them learnt from", quick=2),
+        "seconds": Option(120.0, "of play", quick=5.0),
+        "moves": Option(100, "of the player alone", quick=10),
+        "database": Option("", "a file, or postgresql://...; a new file unless said", recorded=False),
+    },
+    measure=measure,
+    tables=tables,
+    missed=missed,
+)

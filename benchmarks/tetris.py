@@ -1,23 +1,14 @@
-"""Tetris: all legal placements of a state with their features, and a noisy player's decisions, beside tetris-gymnasium.
-
-    scripts/bench                        runs every benchmark
-    python -m benchmarks.tetris --json   this one, for machines
+"""All legal placements of a state of Tetris with their features, and a noisy player's decisions, beside tetris-gymnasium.
 
 States are met in play by the same reasonable player on a 30 x 10 board; ours and the peer take turns, and medians over
-rounds are reported with the extremes. The peer's GroupedActionsObservations looks at all 40 placements of a state (four
+rounds are told with the extremes. The peer's GroupedActionsObservations looks at all 40 placements of a state (four
 rotations of every column) and takes its own features of each; ours are the literal placements, as many, with the paper's three.
 """
 
 from __future__ import annotations
 
-# isort: off
-from benchmarks import _one_core  # noqa: F401
-# isort: on
-
-import argparse
 import importlib
 import importlib.util
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -26,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._record import Benchmark, Option, Result, table
 from understudy.worlds.tetris import Tetris
 from understudy.worlds.tetris.features import NAMES
 
@@ -46,23 +38,7 @@ class Time:
     goal: float | None = None
 
 
-def main() -> None:
-    """Measure and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    times = measure(given.rounds)
-    if given.json:
-        print(json.dumps([asdict(t) for t in times], indent=1))
-        return
-    print("| what | median | lowest - highest | goal |\n|---|---|---|---|")
-    for t in times:
-        goal = "" if t.goal is None else f"at most {_short(t.goal)}"
-        print(f"| {t.what} | {_short(t.seconds)} | {_short(t.low)} - {_short(t.high)} | {goal} |")
-
-
-def measure(rounds: int) -> list[Time]:
+def measure(rounds: int) -> Result:
     """Everything in turns, so that all meet the same noise."""
     jobs = {f"all placements of a state, {name} features": (_offers(name), AT_MOST.get(name)) for name in NAMES}
     jobs["all literal placements of a state, paper features"] = _offers("paper", "literal"), None
@@ -77,9 +53,24 @@ def measure(rounds: int) -> list[Time]:
     for _ in range(rounds):
         for what, (job, _) in jobs.items():
             seconds[what].append(job())
-    return [
-        Time(what, float(np.median(s)), min(s), max(s), jobs[what][1]) for what, s in seconds.items()
-    ]  # fmt: skip
+    times = [Time(what, float(np.median(s)), min(s), max(s), jobs[what][1]) for what, s in seconds.items()]
+    return {"times": [asdict(t) for t in times]}
+
+
+def tables(result: Result) -> str:
+    """A line for each thing that was timed."""
+    return table(
+        ("what", "median", "lowest - highest", "goal"),
+        [
+            (
+                t.what,
+                _short(t.seconds),
+                f"{_short(t.low)} - {_short(t.high)}",
+                "" if t.goal is None else f"at most {_short(t.goal)}",
+            )
+            for t in (Time(**line) for line in result["times"])
+        ],
+    )
 
 
 def _offers(features: str, actions: str = "distinct") -> Callable[[], float]:
@@ -130,5 +121,13 @@ def _short(seconds: float) -> str:
     return f"{1e6 * seconds:.1f} µs" if seconds < 1e-3 else f"{1e3 * seconds:.1f} ms"
 
 
-if __name__ == "__main__":
-    main()
+BENCHMARK = Benchmark(
+    __name__,
+    __doc__,
+    title="Placements in Tetris",
+    takes="a minute",
+    options={"rounds": Option(9, "rounds of all in turn", quick=2)},
+    measure=measure,
+    tables=tables,
+    packages=("tetris-gymnasium", "gymnasium"),
+)
