@@ -84,7 +84,7 @@ def _one(benchmark: Benchmark, words: list[str]) -> int:
     print(json.dumps(made, indent=1, ensure_ascii=False) if given.json else f"{benchmark.tables(made['result'])}\n")
     folder = given.out
     if folder is None:
-        before = (_record.stored(benchmark.name) or {"versions": {}})["versions"]
+        before = (_record.stored(benchmark.name, RESULTS) or {"versions": {}})["versions"]
         absent = sorted(set(before) - set(made["versions"]))
         if full and absent:
             print(f"{', '.join(absent)} took no part, as in the stored result, which is kept", file=sys.stderr)

@@ -72,12 +72,13 @@ def section(benchmark: Benchmark, made: Record | None) -> str:
 
 def _how(benchmark: Benchmark, made: Record) -> str:
     """When, with what and on what it was measured, as a list; what a record does not know is left out."""
-    arguments = ", ".join(f"{name} {value}" for name, value in made["arguments"].items() if value != "")
+    arguments = ", ".join(f"{name} {_plainly(value)}" for name, value in made["arguments"].items() if value)
     took = "" if made["seconds"] is None else f", in {_long(made['seconds'])}"
     measured = f"Measured on {_day(made)}{took}{f', with {arguments}' if arguments else ''}."
     package, host = made["understudy"], made["machine"]
     digest = f" (source {package['source']})" if package["source"] else ""
-    versions = [f"understudy {package['version']}{digest}", *(f"{_spelt(n)} {v}" for n, v in made["versions"].items())]
+    others = [f"{_spelt(name)} {version or '(not recorded)'}" for name, version in made["versions"].items()]
+    versions = [f"understudy {package['version']}{digest}", *others]
     lines = [f"{measured} {made['circumstances']}".strip(), f"Versions: {', '.join(versions)}."]
     if host is not None:
         lines.append(
@@ -85,6 +86,10 @@ def _how(benchmark: Benchmark, made: Record) -> str:
         )
     lines.append(f"Repeat it: `scripts/bench {benchmark.name}` ({benchmark.takes}).")
     return "\n".join(f"- {line}" for line in lines)
+
+
+def _plainly(value: int | float | str) -> str:
+    return value if isinstance(value, str) else f"{value:,}".removesuffix(".0")
 
 
 def _spelt(package: str) -> str:

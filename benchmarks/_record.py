@@ -165,9 +165,11 @@ def stored(name: str, folder: Path = RESULTS) -> Record | None:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Markdown."""
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+    """Markdown, without the columns that are empty in every row."""
+    body = [list(row) for row in rows]
+    shown = [i for i in range(len(head)) if any(row[i] for row in body)]
+    lines = [[head[i] for i in shown], ["---"] * len(shown), *([row[i] for i in shown] for row in body)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def cell(value: float | None, digits: str, unit: str = "") -> str:

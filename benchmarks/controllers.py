@@ -1,6 +1,6 @@
-"""Very many controllers: a population of ten thousand, fifty decisions each, on a Dask cluster of this machine.
+"""A population of ten thousand simulated controllers, fifty decisions each, on a Dask cluster of one machine.
 
-Two worker processes of one thread each take half of the controllers; this process draws the population. Told are the time, the most memory that
+Two worker processes of one thread each take half of the controllers; the client draws the population. A decision is among four actions with three features. Told are the time, the most memory that
 each process held, whether the chains agree (also on each of the thirty thousand coefficients), and how often the 90% interval of a
 coefficient holds its true value. It is one run with one seed.
 """
@@ -46,7 +46,7 @@ class Figures:
     ess_controllers: float
     covered: float
     true_mean_covered: int
-    converged: bool
+    converged: bool | None = None
 
 
 def simulate(rng: np.random.Generator, controllers: int) -> tuple[Decisions, Floats]:

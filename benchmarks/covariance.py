@@ -1,4 +1,4 @@
-"""A full noise covariance on real brand choices: effective draws a second and agreement, beside R's package MNP.
+"""Real brand choices with noise that goes together: effective draws a second and agreement, beside R's package MNP.
 
 2,657 choices among six detergents, five intercepts and a price, base All (the data of the R package MNP). MNP is Imai and
 van Dyk's (2005) data augmentation in C; it needs Rscript and Debian's `r-cran-mnp`, and is left out where they are missing.

@@ -1,6 +1,6 @@
-"""Effective draws a second: the default engine, the paper's samplers and general-purpose NUTS, in the same run.
+"""The default engine, the paper's samplers and general-purpose NUTS, in the same run.
 
-Of the slowest coefficient, bulk or of squares, whichever is fewer; one chain on one core, compilation and warm-up left
+Effective draws are those of the slowest coefficient, bulk or of squares, whichever are fewer; one chain on one core, compilation and warm-up left
 out. All methods run in one process in turns, each round with a seed of its own for a few seconds; medians over rounds are told with the least and the most in brackets. The
 problems are in `benchmarks/_problems.py`, and [the round of three moves](decisions/blend.md) says what was tried.
 
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -70,7 +71,7 @@ def measure(
 def tables(result: Result) -> str:
     """Speeds, how many times faster the default is, over seeds, and the first draws."""
     speeds = {(s["problem"], s["method"]): Speed(**s) for s in result["speeds"]}
-    problems, methods = (list(dict.fromkeys(key[i] for key in speeds)) for i in (0, 1))
+    problems, methods = _sorted(speeds)
     parts = [
         table(
             ("effective draws a second", *(LABELS[m] for m in methods)),
@@ -120,7 +121,7 @@ def draw(result: Result, path: Path) -> None:
     from matplotlib.figure import Figure
 
     speeds = [Speed(**line) for line in result["speeds"]]
-    names, methods = (list(dict.fromkeys(each)) for each in zip(*((s.problem, s.method) for s in speeds), strict=True))
+    names, methods = _sorted((s.problem, s.method) for s in speeds)
     figure = Figure(figsize=(9.0, 1.6 + 0.42 * len(names)), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
@@ -143,6 +144,14 @@ def draw(result: Result, path: Path) -> None:
     axes.set_xlabel("effective draws a second, slowest coefficient, one core (hollow: an upper guess)")
     figure.legend(loc="outside upper center", ncols=len(methods), frameon=False)
     figure.savefig(path, dpi=150, metadata={"Software": None})
+
+
+def _sorted(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    """Problems in their order, and methods in that of METHODS."""
+    seen = list(pairs)
+    return list(dict.fromkeys(problem for problem, _ in seen)), [
+        m for m in METHODS if any(m == used for _, used in seen)
+    ]
 
 
 def _rate(speed: Speed | None) -> str:

@@ -1,4 +1,4 @@
-"""Very many decisions with `engine="laplace"`: time and memory against their number, from memory, from a folder of Parquet files, and by workers of a Dask cluster.
+"""Time and memory of `engine="laplace"` against the number of decisions, from memory, from a folder of Parquet files, and by workers of a Dask cluster.
 
 The player of the paper's first Tetris experiment decides among some 23 placements a time, by three features; 1,265 proposals make 1,100 draws. Every fit has a process
 of its own, which tells how much memory it took at most, and everything is compiled before the clock starts. A fit is certified, and its
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,83 +34,44 @@ TASK = 1_000  # decisions of a row group, where a cluster is measured: there are
 
 
 def measure(most: int, folder: int, cluster: int) -> Result:
-    """The curve, what each step costs, and what is asked for of the rest."""
+    """Fits from memory and from a folder, what each step costs, and fits by workers."""
     sizes = [SMALLEST * 10**i for i in range(9) if SMALLEST * 10**i <= most]
-    found: Result = {"curve": [alone({"count": count, "draws": DRAWS}) for count in sizes], "steps": costs()}
+    fits = [{"packed": None, **alone({"count": count, "draws": DRAWS})} for count in sizes]
     if folder:
         with tempfile.TemporaryDirectory(dir=".") as place:
             size = write_folder(Path(place), folder)
-            found["folder"] = {"packed": size / 1e9, **alone({"folder": place, "draws": FEW})}
-    if cluster:
-        found["cluster"] = clusters(cluster)
-    return found
+            fits.append({"packed": size / 1e9, **alone({"folder": place, "draws": FEW})})
+    return {"fits": fits, "steps": costs(), "cluster": clusters(cluster) if cluster else []}
 
 
 def tables(result: Result) -> str:
-    """A table for each part."""
-    head = ("decisions", "seconds", "microseconds a decision", "passes", "effective draws", "Pareto k", "most memory")
+    """Fits, steps, and fits by workers."""
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        "decisions": lambda r: f"{r['decisions']:,}",
+        "from": lambda r: "memory" if r["packed"] is None else f"a folder of {r['packed']:.2g} GB",
+        "proposals": lambda r: f"{r['proposals']:,}",
+        "seconds": lambda r: few(r["seconds"]),
+        "microseconds a decision": lambda r: few(r["microseconds"]),
+        "minutes of processor time": lambda r: few(r["processor_minutes"]),
+        "passes": lambda r: f"{r['passes']}",
+        "effective draws": lambda r: f"{r['effective']:,.0f}",
+        "Pareto k": lambda r: f"{r['pareto_k']:.2f}",
+        "most memory": lambda r: f"{r['memory']:.1f} GB",
+    }
     parts = [
-        table(
-            head,
-            [
-                (
-                    f"{r['decisions']:,}",
-                    few(r["seconds"]),
-                    few(r["microseconds"]),
-                    f"{r['passes']}",
-                    f"{r['effective']:,.0f}",
-                    f"{r['pareto_k']:.2f}",
-                    f"{r['memory']:.1f} GB",
-                )
-                for r in result["curve"]
-            ],
-        ),
+        table(tuple(columns), [[write(r) for write in columns.values()] for r in result["fits"]]),
         "What a decision takes of one core's time, in microseconds:",
         table(tuple(result["steps"]), [tuple(map(few, result["steps"].values()))]),
     ]
-    if "folder" in result:
-        f = result["folder"]
+    if result["cluster"]:
+        same = {True: "yes", False: "NO", None: ""}
         parts += [
-            "From a folder of Parquet files:",
-            table(
-                (
-                    "decisions",
-                    "packed",
-                    "proposals",
-                    "seconds",
-                    "minutes of processor time",
-                    "passes",
-                    "effective draws",
-                    "Pareto k",
-                    "most memory",
-                ),
-                [
-                    (
-                        f"{f['decisions']:,}",
-                        f"{f['packed']:.2g} GB",
-                        f"{f['proposals']:,}",
-                        few(f["seconds"]),
-                        few(f["processor"] / 60),
-                        f"{f['passes']}",
-                        f"{f['effective']:,.0f}",
-                        f"{f['pareto_k']:.2f}",
-                        f"{f['memory']:.1f} GB",
-                    )
-                ],
-            ),
-        ]
-    if "cluster" in result:
-        parts += [
-            f"From a folder in row groups of {TASK:,} decisions, by workers of a Dask cluster on this machine; kilobytes are those over the loopback interface for each task and pass, whoever sent them:",
+            f"{result['cluster'][0]['decisions']:,} decisions in a folder with row groups of {TASK:,}, by workers of a Dask "
+            "cluster on one machine. The kilobytes went over its loopback interface for each task and pass, whoever sent them.",
             table(
                 ("workers", "seconds", "same draws as threads", "kilobytes a task"),
                 [
-                    (
-                        cell(r["workers"], "d") or "threads",
-                        few(r["seconds"]),
-                        {True: "yes", False: "NO", None: ""}[r["same"]],
-                        cell(r["kilobytes"], ".1f"),
-                    )
+                    (f"{r['workers'] or 'threads'}", few(r["seconds"]), same[r["same"]], cell(r["kilobytes"], ".1f"))
                     for r in result["cluster"]
                 ],
             ),
@@ -140,7 +101,7 @@ def one(task: dict[str, Any]) -> dict[str, Any]:
         "decisions": post.settings["decisions"],
         "seconds": seconds,
         "microseconds": 1e6 * seconds / post.settings["decisions"],
-        "processor": busy,
+        "processor_minutes": busy / 60,
         "passes": post.settings["passes"],
         "proposals": post.settings["proposals"],
         "effective": float(post.settings["effective"]),
@@ -181,13 +142,13 @@ def write_folder(place: Path, count: int, size: int = PART) -> int:
 
     writer = None
     for i, part in enumerate(parts(count, size)):
-        table = us.to_frame(part).drop_columns(["action"])
+        frame = us.to_frame(part).drop_columns(["action"])
         if i % 20 == 0:
             if writer is not None:
                 writer.close()
-            writer = pq.ParquetWriter(place / f"part-{i // 20:04}.parquet", table.schema)
+            writer = pq.ParquetWriter(place / f"part-{i // 20:04}.parquet", frame.schema)
         assert writer is not None
-        writer.write_table(table)
+        writer.write_table(frame)
     if writer is not None:
         writer.close()
     return sum(file.stat().st_size for file in place.iterdir())
@@ -230,7 +191,15 @@ def clusters(count: int) -> list[dict[str, Any]]:
         write_folder(Path(place), count, TASK)
         began = time.perf_counter()
         whole = us.fit(us.from_folder(place), draws=DRAWS)
-        rows.append({"workers": None, "seconds": time.perf_counter() - began, "same": None, "kilobytes": None})
+        rows.append(
+            {
+                "workers": None,
+                "decisions": count,
+                "seconds": time.perf_counter() - began,
+                "same": None,
+                "kilobytes": None,
+            }
+        )
         where = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
         for workers in (1, 2, 4):
             with (
@@ -245,6 +214,7 @@ def clusters(count: int) -> list[dict[str, Any]]:
             rows.append(
                 {
                     "workers": workers,
+                    "decisions": count,
                     "seconds": seconds,
                     "same": bool(np.array_equal(whole.draws, found.draws)),
                     "kilobytes": sent / 1e3 / found.settings["passes"] / -(-count // TASK),

@@ -1,4 +1,4 @@
-"""The next race foretold: ours beside TrueSkill and OpenSkill, on NASCAR 2002 and Formula 1 2018 to 2022, in one run.
+"""Who wins the next race, and who is in front of whom: ours beside TrueSkill and OpenSkill, on NASCAR 2002 and Formula 1 2018 to 2022, in one run.
 
 Every race from the second third of NASCAR's season, and from Formula 1's second season, is foretold from those before it: who wins, and of any
 two who finish, who is in front. All methods see the same: who finished, in which order. Ours looks at all races before at

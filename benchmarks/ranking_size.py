@@ -1,4 +1,4 @@
-"""A league: 2,000 players and 20,000 games on one core, from results to skills whose chains agree.
+"""2,000 players and 20,000 games on one core, from results to skills whose chains agree.
 
 Skills are standard normal, line-ups drawn at random, and the spread is learnt. Told are the seconds of processor time for four chains one after the other, the
 largest R-hat and the fewest effective draws of all 2,001 unknowns, and how the found skills agree with the true ones.

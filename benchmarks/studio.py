@@ -1,4 +1,4 @@
-"""The studio under load: 200 players at once for two minutes on one server process, twenty of them learnt from; and how soon a move is learnt.
+"""200 simulated players at once for two minutes on one server process, twenty of them learnt from; and how soon a move is learnt.
 
 Players think for 0.5 to 1.5 seconds, then place a piece as low as it goes. Who is learnt from asks after every move for the
 posterior and the understudy's board, as the page does. The time of a move is that from sending it to having read the answer; this
@@ -161,7 +161,6 @@ class Figures:
     learners: int
     seconds: float
     moves: int
-    moves_a_second: float
     errors: int
     lost: int
     move_median: float
@@ -200,7 +199,7 @@ def play(database: str, players: int, learners: int, seconds: float, moves: int)
     learnt, learnt_most = np.percentile(seen.learnt or [np.nan], [50, 95]).tolist()
     own, own_most = np.percentile(by_oneself, [50, 95]).tolist()
     return Figures(
-        players, learners, seconds, len(seen.moves), len(seen.moves) / seconds, len(seen.errors), missing, half, most, nearly,
+        players, learners, seconds, len(seen.moves), len(seen.errors), missing, half, most, nearly,
         max(seen.moves), learnt, learnt_most, busy, own, own_most, max(by_oneself),
     )  # fmt: skip
 
