@@ -24,7 +24,7 @@ each figure below is from a record in `benchmarks/results`, which also has the d
 scripts/bench
 ```
 
-It installs the peers in `.venv`, takes hours, and writes the records and this page anew. One name, as in the table, repeats one; `--quick` shows
+It installs the peers in `.venv`, takes hours, and writes the records and this page anew. `scripts/bench NAME` repeats one; `scripts/bench --quick` shows
 in minutes that all of them run, and changes nothing that is stored; `--help` tells more.
 """
 UNMEASURED = "not measured with this version"
@@ -49,13 +49,13 @@ def render(results: Path = RESULTS) -> str:
     lines = [
         (
             f"[{b.title}](#{_anchor(b.title)})",
-            f"`scripts/bench {b.name}`",
+            *((UNMEASURED, "") if made is None else (b.finding(made["result"]), _day(made))),
+            f"`{b.name}`",
             b.takes,
-            UNMEASURED if made is None else _day(made),
         )
         for b, made in all_of_them
     ]
-    contents = table(("what", "repeat it with", "takes", "measured on"), lines)
+    contents = table(("what", "found", "measured on", "name", "takes"), lines)
     return "\n\n".join([OPENING + "\n" + contents, *(section(b, made) for b, made in all_of_them)]) + "\n"
 
 

@@ -65,6 +65,8 @@ class Benchmark:
     """`versions` in what it returns are those of peers that are no Python packages."""
     tables: Callable[[Result], str]
     """Markdown."""
+    finding: Callable[[Result], str]
+    """What came out, in a few words with figures."""
     packages: tuple[str, ...] = ()
     """Peers and others who may take part; told are the versions of those that did."""
     figure: tuple[str, str, Callable[[Result, Path], None]] | None = None

@@ -173,6 +173,17 @@ def _there(peer: str) -> bool:
     return True
 
 
+def finding(result: Result) -> str:
+    """The least and the most over problems, beside NUTS and beside the paper's own sampler."""
+    found = []
+    for method in ("nutpie", "paper"):
+        ratios = {s["ratio"]: s["guess"] for s in result["speeds"] if s["method"] == method}
+        if ratios:
+            least, most = (f"{'> ' * ratios[ratio]}{few(ratio)}" for ratio in (min(ratios), max(ratios)))
+            found.append(f"{least} to {most} times as many as {LABELS[method]}")
+    return ", ".join(found) or "no peer took part"
+
+
 BENCHMARK = Benchmark(
     __name__,
     __doc__,
@@ -190,6 +201,7 @@ BENCHMARK = Benchmark(
     },
     measure=measure,
     tables=tables,
+    finding=finding,
     packages=("nutpie", "numpyro", "jax"),
     figure=("speed.png", "Effective draws a second by problem and method", draw),
 )

@@ -223,6 +223,12 @@ def clusters(count: int) -> list[dict[str, Any]]:
     return rows
 
 
+def finding(result: Result) -> str:
+    """The most from memory."""
+    most = max((fit for fit in result["fits"] if fit["packed"] is None), key=lambda fit: int(fit["decisions"]))
+    return f"{most['decisions']:,} decisions in {few(most['seconds'])} seconds with {most['memory']:.1f} GB"
+
+
 BENCHMARK = Benchmark(
     __name__,
     __doc__,
@@ -237,5 +243,6 @@ BENCHMARK = Benchmark(
     },
     measure=measure,
     tables=tables,
+    finding=finding,
     packages=("distributed",),
 )

@@ -293,6 +293,13 @@ def tables(result: Result) -> str:
     )
 
 
+def finding(result: Result) -> str:
+    """What all races gain over TrueSkill, on the next winner."""
+    gains = [g for g in result["gains"] if (g["ours"], g["over"]) == ("understudy", "TrueSkill")]
+    each = ", ".join(f"{g['sport']} {g['winner'][0]:+.2f}" for g in gains)
+    return f"log probability of the winner against TrueSkill: {each}" if each else "TrueSkill took no part"
+
+
 BENCHMARK = Benchmark(
     __name__,
     __doc__,
@@ -304,5 +311,6 @@ BENCHMARK = Benchmark(
     },
     measure=measure,
     tables=tables,
+    finding=finding,
     packages=("trueskill", "openskill"),
 )

@@ -94,6 +94,12 @@ def tables(result: Result) -> str:
     )
 
 
+def finding(result: Result) -> str:
+    """The time of each league."""
+    each = ", ".join(f"{line['seconds']:,.0f} seconds for games of {line['entries']}" for line in result["leagues"])
+    return f"{each}; R-hat at most {max(line['worst_r_hat'] for line in result['leagues']):.3f}"
+
+
 BENCHMARK = Benchmark(
     __name__,
     __doc__,
@@ -105,4 +111,5 @@ BENCHMARK = Benchmark(
     },
     measure=measure,
     tables=tables,
+    finding=finding,
 )

@@ -230,8 +230,8 @@ def tables(result: Result) -> str:
         f"{f.move_95:.0f} ms",
         f"{f.move_99:.0f} ms",
         f"{f.move_worst:.0f} ms",
-        _seconds(f.learnt_median),
-        _seconds(f.learnt_95),
+        _time(f.learnt_median),
+        _time(f.learnt_95),
         cell(f.server_cpu, ".0%"),
     )
     head = (
@@ -251,7 +251,7 @@ def tables(result: Result) -> str:
     )
     goals = f"a move below {GOAL_MOVE:g} ms in 95 %, and for a player alone a posterior below {GOAL_LEARNT:g} ms in half and {GOAL_LEARNT_95:g} ms in 95 %"
     alone_head = (f"one player, {BEHIND} decisions behind: posterior, median", "95 %", "most")
-    alone_row = (f"{f.alone_median:.0f} ms", f"{f.alone_95:.0f} ms", _seconds(f.alone_worst))
+    alone_row = (f"{f.alone_median:.0f} ms", f"{f.alone_95:.0f} ms", _time(f.alone_worst))
     return "\n\n".join(
         [
             table(head, [crowded]),
@@ -268,8 +268,16 @@ def missed(result: Result) -> str:
     return "" if kept and not f.errors + f.lost else "a goal was missed"
 
 
-def _seconds(milliseconds: float | None) -> str:
-    return "" if milliseconds is None else f"{milliseconds / 1e3:.1f} s"
+def _time(milliseconds: float | None) -> str:
+    if milliseconds is None:
+        return ""
+    return f"{milliseconds:.0f} ms" if milliseconds < 100 else f"{milliseconds / 1e3:.1f} s"
+
+
+def finding(result: Result) -> str:
+    """Moves, losses and answers."""
+    f = Figures(**result)
+    return f"{f.players} players: {f.moves:,} moves, {f.lost} lost, 95 % answered within {f.move_95:.0f} ms"
 
 
 BENCHMARK = Benchmark(
@@ -286,5 +294,6 @@ BENCHMARK = Benchmark(
     },
     measure=measure,
     tables=tables,
+    finding=finding,
     missed=missed,
 )

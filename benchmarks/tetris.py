@@ -23,6 +23,8 @@ from understudy.worlds.tetris.features import NAMES
 
 VALUE = (-3.0, -15.0, -1.0)
 STATES = 200
+OURS = "all literal placements of a state"
+PEER = f"{OURS}, tetris-gymnasium"
 AT_MOST = {"paper": 25e-6}  # seconds for all placements of a state
 SIMULATED, WITHIN = 500, 0.1  # noisy decisions, and the seconds they may take
 
@@ -41,12 +43,12 @@ class Time:
 def measure(rounds: int) -> Result:
     """Everything in turns, so that all meet the same noise."""
     jobs = {f"all placements of a state, {name} features": (_offers(name), AT_MOST.get(name)) for name in NAMES}
-    jobs["all literal placements of a state, paper features"] = _offers("paper", "literal"), None
+    jobs[f"{OURS}, paper features"] = _offers("paper", "literal"), None
     jobs[f"{SIMULATED} noisy decisions"] = _simulate, WITHIN
     if importlib.util.find_spec("tetris_gymnasium") is None:
         print("tetris-gymnasium is not installed and is left out; scripts/bench installs it", file=sys.stderr)
     else:
-        jobs["all literal placements of a state, tetris-gymnasium"] = _peer(), None
+        jobs[PEER] = _peer(), None
     seconds: dict[str, list[float]] = {what: [] for what in jobs}
     for job, _ in jobs.values():
         job()
@@ -121,6 +123,13 @@ def _short(seconds: float) -> str:
     return f"{1e6 * seconds:.1f} µs" if seconds < 1e-3 else f"{1e3 * seconds:.1f} ms"
 
 
+def finding(result: Result) -> str:
+    """All placements of a state, ours and the peer's."""
+    seconds = {line["what"]: line["seconds"] for line in result["times"]}
+    peer = f"; tetris-gymnasium {_short(seconds[PEER])}" if PEER in seconds else ""
+    return f"all placements of a state in {_short(seconds[f'{OURS}, paper features'])}{peer}"
+
+
 BENCHMARK = Benchmark(
     __name__,
     __doc__,
@@ -129,5 +138,6 @@ BENCHMARK = Benchmark(
     options={"rounds": Option(9, "rounds of all in turn", quick=2)},
     measure=measure,
     tables=tables,
+    finding=finding,
     packages=("tetris-gymnasium", "gymnasium"),
 )

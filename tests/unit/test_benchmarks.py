@@ -51,6 +51,7 @@ FAKE = Benchmark(
     options={"rounds": Option(3, "rounds", quick=1), "place": Option("", "where", recorded=False)},
     measure=measured,
     tables=lambda result: f"{result['rounds']} rounds",
+    finding=lambda result: "nothing",
     packages=("pytest", "nobody"),
     missed=lambda result: "",
 )
