@@ -24,7 +24,7 @@ each figure below is from a record in `benchmarks/results`, which also has the d
 scripts/bench
 ```
 
-It installs the peers in `.venv`, takes hours, and writes the records and this page anew. `scripts/bench NAME` repeats one; `scripts/bench --quick` shows
+It installs the peers in `.venv`, takes about three hours, and writes the records and this page anew. `scripts/bench NAME` repeats one; `scripts/bench --quick` shows
 in minutes that all of them run, and changes nothing that is stored; `--help` tells more.
 """
 UNMEASURED = "not measured with this version"

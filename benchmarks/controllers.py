@@ -22,7 +22,7 @@ from understudy._arrays import Floats
 from understudy.decisions import Decisions
 
 EACH, ACTIONS, FEATURES = 50, 4, 3
-WARMUP, CHAINS = 200, 4
+CHAINS = 4
 MEAN = np.array([-1.0, 0.5, 0.8])
 ROOT = np.array([[0.6, 0.0, 0.0], [0.3, 0.7, 0.0], [-0.2, 0.1, 0.5]])
 
@@ -64,7 +64,7 @@ def simulate(rng: np.random.Generator, controllers: int) -> tuple[Decisions, Flo
     return decisions, values
 
 
-def measure(controllers: int, workers: int, draws: int) -> Result:
+def measure(controllers: int, workers: int, draws: int, warmup: int) -> Result:
     """One fit on a cluster of this machine."""
     from dask.distributed import Client, LocalCluster
 
@@ -81,7 +81,7 @@ def measure(controllers: int, workers: int, draws: int) -> Result:
             decisions[: 20 * EACH], draws=2, warmup=2, chains=1, cluster=client
         )  # compiles, or loads what was compiled
         before, began = _traffic(), time.perf_counter()
-        population = us.fit_population(decisions, draws=draws, warmup=WARMUP, chains=CHAINS, cluster=client)
+        population = us.fit_population(decisions, draws=draws, warmup=warmup, chains=CHAINS, cluster=client)
         seconds = time.perf_counter() - began
         sent = _traffic() - before
         worker_memory = max(client.run(_peak).values())
@@ -89,13 +89,13 @@ def measure(controllers: int, workers: int, draws: int) -> Result:
     alone, each = population.summary(), population.summary_of_players()
     low, high = np.quantile(population.values, [0.05, 0.95], axis=(0, 1))
     of_mean = np.quantile(population.mean, [0.05, 0.95], axis=(0, 1))
-    iterations = CHAINS * (WARMUP + draws)
+    iterations = CHAINS * (warmup + draws)
     found = Figures(
         controllers=controllers,
         workers=workers,
         chains=CHAINS,
         draws=draws,
-        warmup=WARMUP,
+        warmup=warmup,
         seconds=seconds,
         client_memory=client_memory,
         worker_memory=worker_memory,
@@ -169,7 +169,8 @@ BENCHMARK = Benchmark(
     options={
         "controllers": Option(10_000, "controllers", quick=60),
         "workers": Option(2, "processes of one thread each"),
-        "draws": Option(700, "draws of each of four chains", quick=50),
+        "draws": Option(700, "draws of each of four chains", quick=30),
+        "warmup": Option(200, "iterations before the first draw", quick=30),
     },
     measure=measure,
     tables=tables,

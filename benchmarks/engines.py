@@ -188,7 +188,7 @@ BENCHMARK = Benchmark(
     __name__,
     __doc__,
     title="Effective draws a second",
-    takes="40 minutes",
+    takes="45 minutes",
     options={
         "rounds": Option(3, "rounds of all methods in turn", quick=1),
         "seconds": Option(2.5, "of sampling for each method in each round", quick=0.3),
@@ -197,7 +197,7 @@ BENCHMARK = Benchmark(
         "seeds": Option(20, "seeds of the default engine alone; 0 for none", quick=2),
         "glance": Option(0.6, "seconds of sampling for each of them", quick=0.1),
         "cold": Option(1, "problems that are also timed in a process that has compiled nothing", quick=0),
-        "only": Option("", "problems with this in their name"),
+        "only": Option("", "problems with this in their name", quick="toy"),
     },
     measure=measure,
     tables=tables,

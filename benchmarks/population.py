@@ -143,7 +143,7 @@ BENCHMARK = Benchmark(
     __name__,
     __doc__,
     title="What a population gains",
-    takes="a few minutes",
+    takes="four minutes",
     options={"players": Option(200, "players", quick=10), "populations": Option(1, "populations to simulate")},
     measure=measure,
     tables=tables,
