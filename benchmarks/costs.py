@@ -65,9 +65,10 @@ def cost_of(name: str, utilities: str, rounds: int) -> Cost:
         began = time.perf_counter()
         state, _, _ = engine.advance(rng, state, iterations, 1)
         cost[i] = (time.perf_counter() - began) / buffer.size
+    row = float(np.median(cost))
     low, middle, high = np.quantile(cost / peer, [0.25, 0.5, 0.75])
     return Cost(
-        name, engine_name, utilities, rows, float(np.median(cost)) * rows * 1e6, float(np.median(cost)) * 1e9, float(np.median(peer)) * 1e9,
+        name, engine_name, utilities, rows, row * rows * 1e6, row * 1e9, float(np.median(peer)) * 1e9,
         float(middle), float(low), float(high), at_most,
     )  # fmt: skip
 

@@ -51,12 +51,12 @@ def tables(result: Result) -> str:
         "from": lambda r: "memory" if r["packed"] is None else f"a folder of {r['packed']:.2g} GB",
         "proposals": lambda r: f"{r['proposals']:,}",
         "seconds": lambda r: few(r["seconds"]),
-        "microseconds a decision": lambda r: few(r["microseconds"]),
-        "minutes of processor time": lambda r: few(r["processor_minutes"]),
+        "µs a decision": lambda r: few(r["microseconds"]),
+        "processor minutes": lambda r: few(r["processor_minutes"]),
         "passes": lambda r: f"{r['passes']}",
-        "effective draws": lambda r: f"{r['effective']:,.0f}",
+        "effective": lambda r: f"{r['effective']:,.0f}",
         "Pareto k": lambda r: f"{r['pareto_k']:.2f}",
-        "most memory": lambda r: f"{r['memory']:.1f} GB",
+        "memory": lambda r: f"{r['memory']:.1f} GB",
     }
     parts = [
         table(tuple(columns), [[write(r) for write in columns.values()] for r in result["fits"]]),

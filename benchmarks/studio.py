@@ -3,7 +3,7 @@
 Players think for 0.5 to 1.5 seconds, then place a piece as low as it goes. Who is learnt from asks after every move for the
 posterior and the understudy's board, as the page does. The time of a move is that from sending it to having read the answer; this
 program's own work is on the same machine and in the same figures. At the end every acknowledged move is looked up in the database.
-The second table is of one player alone: from having read the answer to a move to having read the posterior that knows it, with 1,000
+Then one player is alone: from having read the answer to a move to having read the posterior that knows it, with 1,000
 particles and 100 to 200 decisions behind.
 """
 
@@ -217,48 +217,28 @@ def measure(players: int, learners: int, seconds: float, moves: int, database: s
 
 
 def tables(result: Result) -> str:
-    """All players together, then the one alone, then whether the goals were kept."""
+    """All players together and the one alone, then whether the goals were kept."""
     f = Figures(**result)
-    crowded = (
-        f"{f.players}",
-        f"{f.learners}",
-        f"{f.seconds:.0f}",
-        f"{f.moves:,}",
-        f"{f.errors}",
-        f"{f.lost}",
-        f"{f.move_median:.0f} ms",
-        f"{f.move_95:.0f} ms",
-        f"{f.move_99:.0f} ms",
-        f"{f.move_worst:.0f} ms",
-        _time(f.learnt_median),
-        _time(f.learnt_95),
-        cell(f.server_cpu, ".0%"),
+    rows = [
+        (f"moves of {f.players} players, {f.learners} of them learnt from, in {f.seconds:.0f} seconds", f"{f.moves:,}"),
+        ("errors, moves lost", f"{f.errors}, {f.lost}"),
+        (
+            "answer to a move: median, 95 %, 99 %, most",
+            f"{f.move_median:.0f}, {f.move_95:.0f}, {f.move_99:.0f}, {f.move_worst:.0f} ms",
+        ),
+        ("posterior after a move, players together: median, 95 %", _times(f.learnt_median, f.learnt_95)),
+        (
+            f"posterior after a move, a player alone with {BEHIND} decisions behind: median, 95 %, most",
+            _times(f.alone_median, f.alone_95, f.alone_worst),
+        ),
+        ("the server's share of a core", cell(f.server_cpu, ".0%")),
+    ]
+    goals = (
+        f"a move below {GOAL_MOVE:g} ms in 95 %, no errors, no move lost, and for a player alone a posterior below "
+        f"{GOAL_LEARNT:g} ms in half and {GOAL_LEARNT_95:g} ms in 95 %"
     )
-    head = (
-        "players",
-        "learnt from",
-        "seconds",
-        "moves",
-        "errors",
-        "moves lost",
-        "answer to a move: median",
-        "95 %",
-        "99 %",
-        "most",
-        "posterior: median",
-        "95 %",
-        "server's CPU",
-    )
-    goals = f"a move below {GOAL_MOVE:g} ms in 95 %, and for a player alone a posterior below {GOAL_LEARNT:g} ms in half and {GOAL_LEARNT_95:g} ms in 95 %"
-    alone_head = (f"one player, {BEHIND} decisions behind: posterior, median", "95 %", "most")
-    alone_row = (f"{f.alone_median:.0f} ms", f"{f.alone_95:.0f} ms", _time(f.alone_worst))
-    return "\n\n".join(
-        [
-            table(head, [crowded]),
-            table(alone_head, [alone_row]),
-            f"Goals ({goals}, no errors, no move lost): {'missed' if missed(result) else 'kept'}.",
-        ]
-    )
+    kept = "missed" if missed(result) else "kept"
+    return f"{table(('what', 'measured'), [row for row in rows if row[1]])}\n\nGoals ({goals}): {kept}."
 
 
 def missed(result: Result) -> str:
@@ -268,10 +248,8 @@ def missed(result: Result) -> str:
     return "" if kept and not f.errors + f.lost else "a goal was missed"
 
 
-def _time(milliseconds: float | None) -> str:
-    if milliseconds is None:
-        return ""
-    return f"{milliseconds:.0f} ms" if milliseconds < 100 else f"{milliseconds / 1e3:.1f} s"
+def _times(*milliseconds: float | None) -> str:
+    return ", ".join(f"{t:.0f} ms" if t < 100 else f"{t / 1e3:.1f} s" for t in milliseconds if t is not None)
 
 
 def finding(result: Result) -> str:

@@ -174,6 +174,20 @@ def test_the_page_is_what_the_records_make_of_it(tmp_path: Path) -> None:
             assert (tmp_path / benchmark.figure[0]).stat().st_size > 10_000
 
 
+def test_a_section_says_when_where_and_with_what_it_was_measured() -> None:
+    made = _record.record(FAKE, {"rounds": 3000, "place": ""})
+    told = _page.section(
+        FAKE, {**made, "date": "2026-11-05", "load": 0.25, "seconds": 200.0, "circumstances": "At noon."}
+    )
+    host = made["machine"]
+    assert "- Measured on 5 November 2026, in 3 minutes, with rounds 3,000. At noon.\n" in told
+    assert f"understudy {made['understudy']['version']} (source {made['understudy']['source']}), Python 3" in told
+    assert f"numpy {made['versions']['numpy']}" in told
+    assert f"- Machine: {host['model']}, {host['architecture']}, {host['cores']} cores, " in told
+    assert "a load of 0.2 at the start" in told
+    assert "`scripts/bench costs` (no time)" in told
+
+
 def test_claims_without_a_record_are_told_as_not_measured(tmp_path: Path) -> None:
     page = _page.render(tmp_path)
     assert page.count(f"| {_page.UNMEASURED} |") == page.count(f"\n\n{_page.UNMEASURED.capitalize()}.\n") == len(NAMES)
