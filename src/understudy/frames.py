@@ -198,7 +198,10 @@ def to_frame(decisions: Decisions, backend: str = "pyarrow") -> Any:
     if backend == "pyarrow":
         return table
     frame = nw.from_native(table, eager_only=True)
-    return frame.to_pandas() if backend == "pandas" else frame.to_polars()
+    try:
+        return frame.to_pandas() if backend == "pandas" else frame.to_polars()
+    except ModuleNotFoundError:
+        raise ValueError(f"this table needs {backend}, which is not installed; pip install {backend}") from None
 
 
 def to_file(decisions: Decisions, path: str | os.PathLike[str]) -> None:

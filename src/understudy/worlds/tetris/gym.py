@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium
 import numpy as np
 
 from understudy.worlds.tetris.board import drop, has_ended
@@ -23,6 +22,13 @@ from understudy.worlds.tetris.features import features
 from understudy.worlds.tetris.pieces import PIECES
 from understudy.worlds.tetris.view import as_text
 from understudy.worlds.tetris.world import Tetris
+
+try:
+    import gymnasium
+except ImportError:
+    raise ImportError(
+        'this environment needs gymnasium, which is not installed; pip install "understudy[gym]"'
+    ) from None
 
 NAME = "understudy/Tetris-v0"
 
