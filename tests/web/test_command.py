@@ -87,5 +87,5 @@ main()
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 2
-    assert "pip install 'understudy[studio]'" in run.stderr
+    assert 'pip install "understudy[studio]"' in run.stderr
     assert run.stderr.count("\n") == 1

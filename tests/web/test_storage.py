@@ -15,7 +15,7 @@ from stagehands import TOKEN, Inside, Opened, Postgres, pick
 from understudy.studio import tables
 from understudy.studio.faults import Conflict, Unavailable
 from understudy.studio.games import Game, Move
-from understudy.studio.storage import Facts, Storage, add_game, add_move
+from understudy.studio.storage import Facts, Storage, add_game, add_move, seen_at
 
 ADMIN = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -217,6 +217,21 @@ def test_a_database_that_is_not_there(tmp_path: Path, database: str, sentence: s
     with pytest.raises(ValueError, match=sentence) as caught:
         Storage(database.format(folder=tmp_path))
     assert "\n" not in str(caught.value)
+    with pytest.raises(ValueError, match=rf"{sentence.partition(':')[0]}|there is no folder"):
+        seen_at(database.format(folder=tmp_path))
+
+
+def test_looking_at_a_database_changes_nothing(database: str, tmp_path: Path) -> None:
+    assert seen_at(database).endswith(("is not there yet, and can be made", "can be reached, and is empty"))
+    assert list(tmp_path.iterdir()) == []
+    storage = Storage(database)
+    assert seen_at(database).endswith("games in it: 0")
+    storage.write(add_game(facts())).result(10)
+    assert seen_at(database) == f"{storage.name} can be reached; games in it: 1"
+    storage.write(lambda connection: connection.execute(update(tables.version).values(version=99))).result(10)
+    with pytest.raises(ValueError, match="made by another version of the studio"):
+        seen_at(database)
+    storage.close()
 
 
 def test_a_password_is_not_told() -> None:

@@ -24,7 +24,6 @@ from understudy.cli.studio import studio
 
 app = typer.Typer(
     cls=Doors,
-    help="Watch a controller decide, learn what it values with honest uncertainty, predict it, and stand in for it.",
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -35,7 +34,14 @@ def first(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
 ) -> None:
-    """Watch a controller decide, learn what it values with honest uncertainty, predict it, and stand in for it."""
+    """Watch a controller decide, learn what it values with honest uncertainty, predict it, and stand in for it.
+
+    Example: `understudy demo`
+
+    From a table of your own: `understudy fit decisions.csv --out posterior.nc`, then `understudy report posterior.nc --out report.html`
+
+    A table to try it with: `understudy simulate --out decisions.csv`
+    """
     if version:
         print(f"understudy {__version__}")
         raise typer.Exit()

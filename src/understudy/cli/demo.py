@@ -32,7 +32,7 @@ def demo(
 ) -> None:
     """Watch a simulated Tetris player, learn what it values, predict it, and let the understudy play.
 
-    Example: `understudy demo --out demo-output --seed 1`
+    Example: `understudy demo --quick --out demo-output`
     """
     import numpy as np
 

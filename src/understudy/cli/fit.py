@@ -107,9 +107,11 @@ def fit(
 
     A run that is interrupted or killed leaves a checkpoint beside --out; the same command with --resume ends with the same draws.
 
-    Example: `understudy fit decisions.csv --centred --prior-variance 4 --out posterior.nc`, or
-    `understudy fit games.jsonl --features rich --out player.nc` and then `understudy play player.nc`, or, for more decisions than memory
-    holds, `understudy fit folder/ --workers 4 --out posterior.nc`
+    Example: `understudy fit decisions.csv --centred --prior-variance 4 --out posterior.nc`
+
+    From recorded games: `understudy fit demo-output/game.jsonl --features rich --out player.nc`, and then `understudy play player.nc`
+
+    For more decisions than memory holds: `understudy fit folder/ --workers 4 --out posterior.nc`
     """
     from understudy.engines.fit import NotConvergedWarning
     from understudy.engines.fit import fit as run

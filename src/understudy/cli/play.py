@@ -36,7 +36,7 @@ def play(
 ) -> None:
     """Let the understudy play Tetris as it learnt from whoever it watched. Ctrl-C stops the game and keeps its record.
 
-    Example: `understudy play demo-output/posterior.nc --rows 20 --seed 1`
+    Example: `understudy play demo-output/posterior.nc --rows 20 --seed 1` plays as the player of `understudy demo`.
     """
     import numpy as np
 

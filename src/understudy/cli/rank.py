@@ -60,6 +60,8 @@ def rank(
 ) -> None:
     """Learn skills from finishing orders, ties, teams and retirements included, and say who wins next.
 
+    The table has the columns game, player and position, unless others are named.
+
     Example: `understudy rank results.csv --out ranking.csv --plot ranking.png --next ann,bob,cid`
     """
     import warnings

@@ -24,7 +24,7 @@ def replay(
 ) -> None:
     """Turn a recorded game into an animated picture for a talk.
 
-    Example: `understudy replay games.jsonl --out game.gif`
+    Example: `understudy replay demo-output/game.jsonl --out game.gif` shows the game that `understudy demo` recorded.
     """
     from understudy.worlds.tetris import read_games
     from understudy.worlds.tetris.board import Landing

@@ -46,7 +46,8 @@ def reproduce(
 ) -> None:
     """Do the paper's experiments again: figures, a JSON of every number, and a page of verdicts for each.
 
-    Example: `understudy reproduce all --games games.jsonl --out paper-output`
+    Example: `understudy reproduce toy --quick --out paper-output`, or all of it with
+    `understudy reproduce all --games games.jsonl --out paper-output`
     """
     from understudy.paper.study import write_index, write_study
     from understudy.worlds.tetris import read_games

@@ -13,6 +13,7 @@ import typer
 from understudy.cli.shell import Json, answer, say
 
 TOKEN = "UNDERSTUDY_TOKEN"
+PORT = 8000
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
@@ -20,7 +21,7 @@ def studio(
     host: Annotated[
         str, typer.Option(help="Where to listen; other machines reach only what is not the loopback.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = 8000,
+    port: Annotated[int, typer.Option(help="The port; 0 takes a free one.", min=0, max=65535)] = PORT,
     database: Annotated[
         str, typer.Option(help="A file for SQLite, or postgresql://user@host/name.")
     ] = "understudy-studio.db",
@@ -62,7 +63,7 @@ def studio(
         from understudy.studio.settings import LOOPBACK, Settings, new_token
     except ImportError as missing:
         raise ValueError(
-            f"the studio needs {missing.name or 'more'}, which is not installed; install it with: pip install 'understudy[studio]'"
+            f'the studio needs {missing.name or "more"}, which is not installed; pip install "understudy[studio]"'
         ) from None
     local = host in LOCAL
     hosts = (*LOOPBACK, *(allow_host or ())) if local else tuple(allow_host) if allow_host else None

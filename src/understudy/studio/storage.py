@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, create_engine, event, insert, make_url, select, update
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, insert, inspect, make_url, select, update
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
+from understudy._files import refuse_unwritable
 from understudy.studio import tables
 from understudy.studio.faults import Unavailable
 from understudy.studio.games import Move
@@ -61,25 +62,35 @@ def address(database: str) -> URL:
     )
 
 
+def seen_at(database: str) -> str:
+    """What is at an address, in words; nothing is changed. Raises ValueError where a studio could not use it."""
+    url = address(database)
+    name, file = _named(url), _file(url)
+    if file is not None:
+        if not file.exists():
+            refuse_unwritable(file)
+            return f"{name} is not there yet, and can be made"
+        url = url.set(database=file.absolute().as_uri(), query={"mode": "ro", "uri": "true"})
+    engine = _engine(url, name)
+    try:
+        with engine.connect() as connection:
+            if not inspect(connection).has_table(tables.version.name) or not _made_by_this_version(connection):
+                return f"{name} can be reached, and is empty"
+            count = connection.execute(select(func.count()).select_from(tables.games)).scalar()
+            return f"{name} can be reached; games in it: {count}"
+    except (SQLAlchemyError, OSError) as reason:
+        raise ValueError(f"the database {name} cannot be opened: {_short(reason)}") from None
+    finally:
+        engine.dispose()
+
+
 class Storage:
     """An open database. Raises ValueError with one sentence where it cannot be opened or is not a studio's."""
 
     def __init__(self, database: str) -> None:
-        self.url = address(database)
-        self._file: Path | None = None
-        options: dict[str, Any] = {"pool_pre_ping": True}
-        if self.url.get_backend_name() == "sqlite":
-            self._file = Path(self.url.database or "")
-            options["connect_args"] = {"timeout": PATIENCE}
-        else:
-            options["connect_args"] = {
-                "connect_timeout": PATIENCE,
-                "options": f"-c statement_timeout={PATIENCE * 1000}",
-            }
-        try:
-            self.engine = create_engine(self.url, **options)
-        except (SQLAlchemyError, ImportError) as reason:
-            raise ValueError(f"the database {self.name} cannot be opened: {_short(reason)}") from None
+        url = address(database)
+        self.name, self._file = _named(url), _file(url)
+        self.engine = _engine(url, self.name)
         try:
             if self._file is not None:
                 _make_private(self._file)
@@ -91,21 +102,11 @@ class Storage:
             raise ValueError(f"the database {self.name} cannot be opened: {_short(reason)}") from None
         self._writer = Writer(self.engine, self._refuse_lost_file)
 
-    @property
-    def name(self) -> str:
-        """The address without a password."""
-        return str(self._file) if self._file is not None else self.url.render_as_string(hide_password=True)
-
     def _begin(self) -> None:
         with self.engine.begin() as connection:
             tables.META.create_all(connection)
-            found = connection.execute(select(tables.version.c.version)).scalars().all()
-            if not found:
+            if not _made_by_this_version(connection):
                 connection.execute(insert(tables.version), {"version": tables.VERSION})
-            elif found != [tables.VERSION]:
-                raise OSError(
-                    f"it was made by another version of the studio ({found[0]}, and this one is {tables.VERSION})"
-                )
 
     def _identity(self) -> tuple[int, int] | None:
         if self._file is None:
@@ -149,6 +150,33 @@ class Storage:
                 return None
             facts = Facts(**{**found._mapping, "ended": bool(found.ended)})
             return facts, moves_of(connection, game)
+
+
+def _file(url: URL) -> Path | None:
+    """SQLite's file; PostgreSQL has none."""
+    return Path(url.database or "") if url.get_backend_name() == "sqlite" else None
+
+
+def _named(url: URL) -> str:
+    """The address without a password."""
+    return str(_file(url) or url.render_as_string(hide_password=True))
+
+
+def _engine(url: URL, name: str) -> Engine:
+    here = {"timeout": PATIENCE}
+    there = {"connect_timeout": PATIENCE, "options": f"-c statement_timeout={PATIENCE * 1000}"}
+    try:
+        return create_engine(url, pool_pre_ping=True, connect_args=there if _file(url) is None else here)
+    except (SQLAlchemyError, ImportError) as reason:
+        raise ValueError(f"the database {name} cannot be opened: {_short(reason)}") from None
+
+
+def _made_by_this_version(connection: Connection) -> bool:
+    """Whether a studio's tables are there that this one can use; not, where they have never been used."""
+    found = connection.execute(select(tables.version.c.version)).scalars().all()
+    if found and found != [tables.VERSION]:
+        raise OSError(f"it was made by another version of the studio ({found[0]}, and this one is {tables.VERSION})")
+    return bool(found)
 
 
 _m = tables.moves.c
