@@ -28,12 +28,16 @@ T = TypeVar("T")
 
 def to_arviz(attributes: Mapping[str, Any], groups: Mapping[str, Variables]) -> Any:
     """ArviZ's InferenceData (ArviZ 0.x) or xarray DataTree (ArviZ 1.x)."""
-    import xarray as xr
+    try:
+        import xarray as xr
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # ArviZ 0.23 announces 1.0 once a day
-        import arviz
-
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # ArviZ 0.23 announces 1.0 once a day
+            import arviz
+    except ImportError as missing:
+        raise ValueError(
+            f'this needs {missing.name}, which is not installed; pip install "understudy[arviz]"'
+        ) from None
     sets = {name: xr.Dataset(group) for name, group in groups.items()}
     if "InferenceData" in vars(arviz):
         return arviz.InferenceData(attrs=dict(attributes), **sets)

@@ -7,14 +7,15 @@ Vehtari, Gelman and Gabry 2017); it hardly depends on the prior, and says nothin
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from understudy._arrays import Floats
+from understudy.diagnostics import pareto_smoothed
+from understudy.likelihood import log_likelihood
 from understudy.posterior import Posterior
 
 SHAKY = 0.7  # Pareto k beyond which leaving a decision out cannot be told from draws that saw it
@@ -75,7 +76,7 @@ def compare(models: Mapping[str, Posterior]) -> Comparison:
     if not isinstance(models, Mapping) or len(models) < 2:
         raise ValueError("compare needs at least two posteriors by their names, such as {'short': a, 'long': b}")
     _refuse_different(models)
-    each = {name: _left_out(post) for name, post in models.items()}
+    each = {name: left_out(post) for name, post in models.items()}
     order = sorted(each, key=lambda name: -each[name][0].sum())
     points = np.stack([each[name][0] for name in order])
     count = points.shape[1]
@@ -125,12 +126,14 @@ def _refuse_different(models: Mapping[str, Posterior]) -> None:
             )
 
 
-def _left_out(post: Posterior) -> tuple[Floats, Floats]:
-    """(T,) log probability of each choice given the others, and the Pareto k of its estimate."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what ArviZ warns of, a large k, is reported as a number
-        import arviz
+def left_out(post: Posterior) -> tuple[Floats, Floats]:
+    """(T,) log probability of each choice given the others, and the Pareto k of its estimate.
 
-        found: Any = arviz.loo(post.to_arviz(log_likelihood=True), pointwise=True)
-    points = found.elpd_i if "elpd_i" in found else found.loo_i
-    return np.asarray(points, dtype=np.float64), np.asarray(found.pareto_k, dtype=np.float64)
+    Draws given all choices stand in for draws given all but one, weighted with one over the likelihood of that one.
+    """
+    chosen = log_likelihood(post.decisions, post.values, post.known_noise)
+    points, shapes = np.empty(len(post.decisions)), np.empty(len(post.decisions))
+    for t, column in enumerate(chosen.T):
+        weights, shapes[t] = pareto_smoothed(-column)
+        points[t] = logsumexp(weights + column) - logsumexp(weights)
+    return points, shapes

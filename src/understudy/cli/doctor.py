@@ -20,6 +20,7 @@ from understudy.cli.shell import BAD_INPUT, Json, answer, console
 from understudy.cli.studio import PORT
 
 EXTRAS = {
+    "arviz": (("arviz",), "posteriors as ArviZ holds them: to_arviz()"),
     "studio": (("fastapi", "uvicorn", "sqlalchemy", "psycopg", "plotly"), "the web studio"),
     "cluster": (("dask", "distributed"), "fits on a Dask cluster: cluster=, --workers, --cluster"),
     "gym": (("gymnasium",), "Tetris as a Gymnasium environment"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from understudy._arrays import Bools
+from understudy.compare import left_out
 from understudy.paper.figures import densities, error_curves
 from understudy.paper.study import Section, Study, Tell, learn
 from understudy.posterior import Posterior
@@ -43,7 +43,7 @@ def run(games: Games, seed: int, quick: bool, tell: Tell) -> Study:
             voted = predict(some, d[SEEN:ALL], "vote", seed=seed)
             wrong[name].append(voted.action != np.asarray(later.chosen))
             log_scores[name].append(predict(some[::4], d[SEEN:ALL]).log_score)
-        loo[name] = left_out(posts[name, SEEN])
+        loo[name] = float(left_out(posts[name, SEEN])[0].sum())
     chosen = max(loo, key=lambda name: loo[name])
     errors = {name: [float(each.mean()) for each in by_count] for name, by_count in wrong.items()}
     gain, unsure = _paired(wrong["paper"][-1], wrong[chosen][-1])
@@ -113,13 +113,3 @@ def _paired(one: Bools, other: Bools) -> tuple[float, float]:
     """By how much the share of wrong predictions falls from one to the other, over the same decisions, and its standard error."""
     fall = one.astype(np.float64) - other
     return float(fall.mean()), float(fall.std() / np.sqrt(fall.size))
-
-
-def left_out(post: Posterior) -> float:
-    """The expected log predictive density of the decisions it was learnt from, each left out in turn (ArviZ)."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ArviZ announces itself, and warns of single large weights
-        import arviz
-
-        found = arviz.loo(post.to_arviz())
-    return float(found.elpd_loo if hasattr(found, "elpd_loo") else found.elpd)
