@@ -7,7 +7,7 @@ from understudy.decisions import Block, Decisions
 from understudy.each import Each, fit_each
 from understudy.engines.fit import NotConvergedWarning, fit
 from understudy.engines.memory import memory_needed
-from understudy.frames import from_csv, from_file, from_frame, from_parquet, to_file, to_frame
+from understudy.frames import from_frame, to_frame
 from understudy.identify import identify
 from understudy.learn import learn_mdp
 from understudy.learnt import LearntMDP
@@ -23,6 +23,7 @@ from understudy.priors import Flat, Gaussian
 from understudy.ranking import Ranking, rank
 from understudy.shards import from_folder
 from understudy.stream import Stream
+from understudy.table_files import from_csv, from_file, from_parquet, to_file
 
 __version__ = "0.1.0"
 __all__ = [

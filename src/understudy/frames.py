@@ -1,4 +1,4 @@
-"""Decisions as long tables: one row for each action that was offered, in any dataframe, Parquet or CSV.
+"""Decisions as long tables: one row for each action that was offered, in any dataframe.
 
     decision  action  chosen  height  holes
     0         left    false   3.0     1.0
@@ -11,17 +11,13 @@ actions. Decisions keep the order in which they first appear, and so do the acti
 
 from __future__ import annotations
 
-import gzip
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from understudy._arrays import Bools, Floats, Ints
-from understudy._files import whole_file
 from understudy.decisions import Block, Decisions
 
 Labels = np.ndarray[Any, Any]
@@ -58,7 +54,7 @@ def from_frame(
     >>> us.from_frame(pa.table({"decision": [7, 7], "chosen": [0, 1], "height": [3.0, 2.0]}))
     <Decisions: 1 decisions of 2 actions, 1 coefficients, dense>
     """
-    frame, columns = _opened(table)
+    frame, columns = opened(table)
     action = None if action == "action" and action not in columns else action
     group = None if group == "group" and group not in columns else group
     roles = [name for name in (decision, chosen, action, group, available) if name is not None]
@@ -72,7 +68,7 @@ def from_frame(
             raise ValueError(f"the table has no column {name!r}, only {', '.join(map(repr, columns))}{hint}")
     if not picked:
         raise ValueError(f"the table has no feature column, only {', '.join(map(repr, columns))}")
-    table = _collected(frame, list(dict.fromkeys([*roles, *picked])))
+    table = collected(frame, list(dict.fromkeys([*roles, *picked])))
 
     code, ids = _encoded(table, decision)
     offered = np.ones(len(code), dtype=np.bool_) if available is None else _flags(table, available, code, ids)
@@ -104,62 +100,6 @@ def from_frame(
         blocks=blocks,
         ids=ids,
     )
-
-
-def from_file(path: str | os.PathLike[str], **options: Any) -> Decisions:
-    """Decisions from a .parquet (.pq) or .csv (.csv.gz) file; the options are those of `from_frame`.
-
-    >>> us.to_file(us.Decisions(np.eye(2), [0, 2], [1], names=["tea", "coffee"]), "drinks.csv")
-    >>> us.from_file("drinks.csv")
-    <Decisions: 1 decisions of 2 actions, 2 coefficients, dense>
-    """
-    return from_parquet(path, **options) if _format(path) == "parquet" else from_csv(path, **options)
-
-
-def from_parquet(path: str | os.PathLike[str], **options: Any) -> Decisions:
-    """Decisions from a Parquet file; the options are those of `from_frame`.
-
-    >>> us.to_file(us.Decisions(np.eye(2), [0, 2], [1], names=["tea", "coffee"]), "drinks.parquet")
-    >>> us.from_parquet("drinks.parquet", features=["tea"]).names
-    ('tea',)
-    """
-    import pyarrow.parquet as pq
-
-    with reading(path, "Parquet"), pq.ParquetFile(path) as file:
-        table = file.read()
-    return from_frame(table, **options)
-
-
-def from_csv(path: str | os.PathLike[str], **options: Any) -> Decisions:
-    """Decisions from a CSV file, plain or .gz; the options are those of `from_frame`.
-
-    Labels are numbers when all of them are written as numbers are, and otherwise stay as they are: 007 is text.
-
-    >>> import pathlib
-    >>> _ = pathlib.Path("trips.csv").write_text("trip,by,took,minutes\\n1,bus,0,30\\n1,car,1,20\\n")
-    >>> d = us.from_csv("trips.csv", decision="trip", action="by", chosen="took")
-    >>> d, d.actions.tolist()
-    (<Decisions: 1 decisions of 2 actions, 1 coefficients, dense>, ['bus', 'car'])
-    """
-    import pyarrow as pa
-    import pyarrow.csv
-
-    labels = {options.get(role, role) for role in ("decision", "action", "group")}
-    labels -= {None, *(options.get("features") or ())}
-    with reading(path, "CSV"):
-        table = pa.csv.read_csv(
-            path,
-            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
-            convert_options=pa.csv.ConvertOptions(
-                column_types={name: pa.string() for name in labels},
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
-    for at, name in enumerate(table.column_names):
-        if name in labels:
-            table = table.set_column(at, name, _typed(table.column(at)))
-    return from_frame(table, **options)
 
 
 def to_frame(decisions: Decisions, backend: str = "pyarrow") -> Any:
@@ -204,80 +144,12 @@ def to_frame(decisions: Decisions, backend: str = "pyarrow") -> Any:
         raise ValueError(f"this table needs {backend}, which is not installed; pip install {backend}") from None
 
 
-def to_file(decisions: Decisions, path: str | os.PathLike[str]) -> None:
-    """Write the decisions to a .parquet (.pq) or .csv (.csv.gz) file: all of it, or nothing.
-
-    >>> us.to_file(us.Decisions(np.eye(2), [0, 2], [1], names=["tea", "coffee"]), "drinks.parquet")
-    >>> us.from_file("drinks.parquet").names
-    ('tea', 'coffee')
-    """
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    kind = _format(path)
-    table = to_frame(decisions)
-    if kind != "parquet":
-        _refuse_changed_by_csv(table)
-    with whole_file(path) as stream:
-        if kind == "parquet":
-            pyarrow.parquet.write_table(table, stream)
-        elif kind == "csv":
-            pyarrow.csv.write_csv(table, stream)
-        else:
-            with gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=1, mtime=0) as packed:
-                pyarrow.csv.write_csv(table, packed)
-
-
-def read_columns(table: Any, names: Sequence[str]) -> dict[str, list[Any]]:
-    """Some columns of a dataframe or of a .parquet, .pq, .csv or .csv.gz file, as lists; text stays as it was written."""
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet as pq
-
-    if isinstance(table, str | os.PathLike):
-        path = table
-        if _format(path) == "parquet":
-            with reading(path, "Parquet"), pq.ParquetFile(path) as file:
-                table = file.read()
-        else:
-            text = pa.csv.ConvertOptions(column_types={name: pa.string() for name in names}, strings_can_be_null=True)
-            with reading(path, "CSV"):
-                table = pa.csv.read_csv(path, convert_options=text)
-    frame, columns = _opened(table)
-    for name in names:
-        if name not in columns:
-            raise ValueError(f"the table has no column {name!r}, only {', '.join(map(repr, columns))}")
-    return {name: column.to_pylist() for name, column in _collected(frame, list(names)).items()}
-
-
-def _format(path: str | os.PathLike[str]) -> str:
-    for ending, kind in ((".parquet", "parquet"), (".pq", "parquet"), (".csv", "csv"), (".csv.gz", "csv.gz")):
-        if os.fspath(path).lower().endswith(ending):
-            return kind
-    raise ValueError(f"{path}: the file name must end with .parquet, .pq, .csv or .csv.gz")
-
-
-@contextmanager
-def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
-    """While a file is read: what goes wrong becomes one sentence that names it."""
-    import pyarrow as pa
-
-    if os.path.isdir(path):
-        raise ValueError(f"{path}: this is a folder; give the {kind} file itself")
-    if not os.path.exists(path):
-        raise ValueError(f"{path}: there is no such file")
-    try:
-        yield
-    except (OSError, EOFError, pa.ArrowException) as error:
-        reason = str(error).strip().partition("\n")[0].rstrip(".")
-        raise ValueError(f"{path}: this is not a {kind} file that can be read ({reason})") from None
-
-
 def _set_aside(name: str) -> bool:
     return name in RESERVED or name == "" or name.startswith("__index_level_")
 
 
-def _opened(table: Any) -> tuple[Any, list[str]]:
+def opened(table: Any) -> tuple[Any, list[str]]:
+    """A dataframe of any kind as narwhals sees it, and the names of its columns."""
     import narwhals as nw
     from narwhals.exceptions import DuplicateError
 
@@ -297,7 +169,7 @@ def _opened(table: Any) -> tuple[Any, list[str]]:
     return frame, columns
 
 
-def _collected(frame: Any, columns: list[str]) -> dict[str, Arrow]:
+def collected(frame: Any, columns: list[str]) -> dict[str, Arrow]:
     """The columns as single Arrow arrays of plain values."""
     import narwhals as nw
     import pyarrow as pa
@@ -419,31 +291,3 @@ def _written(what: str, labels: Labels) -> Arrow:
     if column.null_count:
         raise ValueError(f"{what} has a label that is missing or NaN; a table needs one for each")
     return column
-
-
-def _typed(text: Arrow) -> Arrow:
-    """Text labels as numbers (or true and false) if writing those gives the same text back."""
-    import pyarrow as pa
-
-    distinct = text.unique()
-    for kind in (pa.int64(), pa.float64(), pa.bool_()):
-        try:
-            if distinct.cast(kind).cast(pa.string()).equals(distinct):
-                return text.cast(kind)
-        except pa.ArrowException:
-            continue
-    return text
-
-
-def _refuse_changed_by_csv(table: Arrow) -> None:
-    import pyarrow as pa
-
-    for name in ("decision", "action", "group"):
-        if name in table.column_names:
-            column = table[name].unique()
-            back = _typed(column.cast(pa.string()))
-            if pa.types.is_string(back.type) != pa.types.is_string(column.type):
-                raise ValueError(
-                    f"the labels in column {name!r}, such as {column[0]}, would come back from CSV as another type; "
-                    "write .parquet, or change the labels"
-                )

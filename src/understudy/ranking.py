@@ -380,7 +380,7 @@ def read_orders(results: Any, game: str, player: str, position: str, team: str |
         return results
     if isinstance(results, Sequence) and not isinstance(results, str):
         return Orders.of(results, winner_only)
-    from understudy.frames import read_columns
+    from understudy.table_files import read_columns
 
     asked = [game, player, position, *([] if team is None else [team])]
     columns = read_columns(results, asked)

@@ -16,8 +16,9 @@ import numpy as np
 
 from understudy._arrays import Floats
 from understudy.decisions import Block, Decisions
-from understudy.frames import from_frame, reading
+from understudy.frames import from_frame
 from understudy.priors import Coefficients
+from understudy.table_files import reading
 
 SIZE = 8_192  # decisions of a piece in memory
 

@@ -24,9 +24,9 @@ from typer.testing import CliRunner
 import understudy
 from understudy.cli import app
 from understudy.cli.demo import tell
-from understudy.frames import from_file
 from understudy.posterior import load
 from understudy.predict import predict
+from understudy.table_files import from_file
 from understudy.worlds.tetris import Step, Tetris, by_one, drop, read_games, write_games
 
 COMMANDS = ("simulate", "fit", "predict", "report", "rank", "play", "replay", "reproduce", "demo")

@@ -25,6 +25,7 @@ LAYERS = [
         "trajectories",
         "reward",
         "frames",
+        "table_files",
         "shards",
         "likelihood",
         "separation",

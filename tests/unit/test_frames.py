@@ -23,7 +23,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.decisions import Block, Decisions
-from understudy.frames import from_csv, from_file, from_frame, from_parquet, to_file, to_frame
+from understudy.frames import from_frame, to_frame
+from understudy.table_files import from_csv, from_file, from_parquet, to_file
 
 MAKERS: dict[str, Any] = {
     "pyarrow": pa.table,
@@ -631,7 +632,7 @@ def test_a_million_shuffled_rows_come_back_together() -> None:
 
 def test_importing_the_module_stays_light() -> None:
     heavy = "{'pyarrow', 'narwhals', 'pandas', 'polars'}"
-    code = f"import sys, understudy.frames; assert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)"
+    code = f"import sys, understudy.table_files; assert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -50,9 +50,9 @@ def simulate(
     import numpy as np
 
     from understudy._files import write_whole
-    from understudy.frames import to_file
     from understudy.mdp import random_mdp
     from understudy.priors import Gaussian, place
+    from understudy.table_files import to_file
 
     refuse_other_table(out)
     for path in filter(None, (out, truth)):
@@ -98,9 +98,9 @@ def predict(
 
     Example: `understudy predict posterior.nc decisions.csv --out predictions.csv`
     """
-    from understudy.frames import from_file
     from understudy.posterior import load
     from understudy.predict import predict as foresee
+    from understudy.table_files import from_file
 
     refuse_other_table(out)
     refuse_unwritable(out)

@@ -37,12 +37,12 @@ def demo(
     import numpy as np
 
     from understudy import plots
-    from understudy.frames import to_file
     from understudy.paper.figures import boards
     from understudy.paper.study import learn
     from understudy.predict import predict
     from understudy.priors import Gaussian
     from understudy.report import write_report
+    from understudy.table_files import to_file
     from understudy.worlds.tetris import Tetris, by_one, by_vote, write_games
     from understudy.worlds.tetris.view import with_piece
 

@@ -115,9 +115,9 @@ def fit(
     """
     from understudy.engines.fit import NotConvergedWarning
     from understudy.engines.fit import fit as run
-    from understudy.frames import from_file
     from understudy.priors import Flat, Gaussian
     from understudy.shards import from_folder
+    from understudy.table_files import from_file
 
     refuse_unwritable(out)
     given = {"--flat": flat, "--prior-variance": prior_variance is not None, "--learn-prior": learn_prior}
