@@ -16,12 +16,14 @@ from understudy.limits import OpenEndedWarning
 from understudy.mdp import MDP, random_mdp
 from understudy.noise import FullNoise, KnownNoise
 from understudy.orders import Orders
-from understudy.population import Population, fit_population
+from understudy.players import fit_population
+from understudy.population import Population
 from understudy.posterior import Posterior, load
 from understudy.predict import policy, predict
 from understudy.priors import Flat, Gaussian
-from understudy.ranking import Ranking, rank
+from understudy.ranking import Ranking
 from understudy.shards import from_folder
+from understudy.skills import rank
 from understudy.stream import Stream
 from understudy.table_files import from_csv, from_file, from_parquet, to_file
 

@@ -23,10 +23,16 @@ import numpy as np
 from understudy._files import write_whole
 from understudy.decisions import Decisions
 from understudy.diagnostics import Summary
-from understudy.engines.fit import NotConvergedWarning, announce_compiling, fingerprint, fit, refuse_bad_counts
+from understudy.engines.fit import (
+    NotConvergedWarning,
+    announce_compiling,
+    fingerprint,
+    fit,
+    pick_seed,
+    refuse_bad_counts,
+)
 from understudy.engines.workers import refuse_no_client
-from understudy.frames import from_frame
-from understudy.population import apart, numbered, who_decided
+from understudy.groups import decided, whose
 from understudy.posterior import Posterior, load
 from understudy.priors import Gaussian, Prior, place
 
@@ -137,14 +143,10 @@ def fit_each(
     """
     if cluster is not None:
         refuse_no_client(cluster)
-    if not isinstance(decisions, Decisions):
-        decisions = from_frame(decisions, group=by) if isinstance(by, str) else from_frame(decisions)
-        by = None
-    who = who_decided(decisions, by)
-    _ = decisions.taken  # refuses decisions without choices
+    decisions, who = decided(decisions, by)
     refuse_bad_counts(draws=draws, warmup=warmup, chains=chains, thin=thin, threads=threads, seed=seed)
     prior = Gaussian(2500.0) if prior is None else prior
-    used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+    used_seed = pick_seed(seed)
     settings = {
         "engine": engine,
         "draws": draws,
@@ -153,8 +155,8 @@ def fit_each(
         "options": dict(options or {}),
         "thin": thin,
     }
-    labels = tuple(dict.fromkeys(who.tolist()))
-    parts = dict(zip(labels, apart(numbered(who, labels)), strict=True))
+    parts = whose(who)
+    labels = tuple(parts)
     shelf = Shelf.open(
         checkpoint, resume, decisions, prior, {**settings, "seed": used_seed, "who": [str(x) for x in who.tolist()]}
     )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import warnings
 from typing import Any
 
 import numpy as np
 
 from understudy._arrays import Bools, Floats, Ints
 from understudy.decisions import Decisions
-from understudy.engines.drive import CHECKPOINT_SECONDS, Checkpoint, drive, refuse_bad_checkpoint
-from understudy.engines.fit import NotConvergedWarning, announce_compiling, refuse_bad_counts, refuse_learnt_size
+from understudy.engines.drive import CHECKPOINT_SECONDS, Checkpoint, drive, fingerprint_of, refuse_bad_checkpoint
+from understudy.engines.fit import (
+    announce_compiling,
+    pick_seed,
+    refuse_bad_counts,
+    refuse_learnt_size,
+    warn_unless_trusted,
+)
 from understudy.engines.joint import Joint
 from understudy.engines.run import Run
 from understudy.kernels.collapsed import Offers
@@ -90,7 +94,7 @@ def learn_mdp(
             "them be further apart), or rule transitions out with a concentration of zero"
         )
     announce_compiling(progress)
-    used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+    used_seed = pick_seed(seed)
     settings = {"seed": used_seed, "draws": draws, "warmup": warmup, "chains": chains, "thin": thin}
     run = Run(engine, draws=draws, warmup=warmup, thin=thin, chains=chains, seed=used_seed, init=None)
     keeper = None if file is None else Checkpoint(file, _fingerprint(engine, settings), checkpoint_seconds)
@@ -99,9 +103,7 @@ def learn_mdp(
     answer = _answer(seen, shapes, exists, kept[..., width:], action_rewards)
     value = Posterior(kept[..., :width], answer, belief, engine.name, stats, {**settings, "complete": complete})
     learnt = LearntMDP(value, kept[..., width:], shapes, seen.counts, exists, seen.x, seen.states, seen.actions)
-    summary = learnt.summary()
-    if not summary.trusted:
-        warnings.warn(summary.verdict, NotConvergedWarning, stacklevel=2)
+    warn_unless_trusted(learnt.summary())
     return learnt
 
 
@@ -162,8 +164,8 @@ def _answer(seen: Seen, prior: Floats, exists: Bools, cells: Floats, action_rewa
 
 def _fingerprint(engine: Joint, settings: dict[str, Any]) -> str:
     """What a checkpoint must agree with before it is continued."""
-    digest = hashlib.sha256(repr((engine.name, sorted(settings.items()))).encode())
     placed, choices = engine.placed, engine.choices
-    for part in (*engine.rows, choices.taken, choices.offers.weight, placed.basis, placed.precision, placed.mean):
-        digest.update(np.ascontiguousarray(part).tobytes())
-    return digest.hexdigest()
+    return fingerprint_of(
+        repr((engine.name, sorted(settings.items()))),
+        *engine.rows, choices.taken, choices.offers.weight, placed.basis, placed.precision, placed.mean,
+    )  # fmt: skip

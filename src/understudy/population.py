@@ -1,16 +1,8 @@
-"""Many controllers, each watched only a few times: every one has a value of its own, and all come from one population.
-
-    v_i ~ N(mean, covariance)   for each player i, on the values whose centred blocks sum to zero
-
-Mean and covariance are learnt with the players. Who decided rarely, or says little, is drawn towards the population; who
-decided often stands for himself. A player never seen before is predicted from the population alone.
-"""
+"""Population: draws of what many players have in common and of each of them; what it predicts, and how it is kept."""
 
 from __future__ import annotations
 
 import os
-import sys
-import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,22 +14,11 @@ from understudy._arrays import Floats, Ints
 from understudy._netcdf import Variables, read_file, to_arviz, write_file
 from understudy.decisions import Decisions
 from understudy.diagnostics import Summary, summarise
-from understudy.engines.drive import CHECKPOINT_SECONDS, Checkpoint, refuse_bad_checkpoint, run_through
-from understudy.engines.fit import NotConvergedWarning, fingerprint, refuse_bad_counts
-from understudy.engines.hierarchy import Hierarchy
-from understudy.engines.memory import ALWAYS, FEWER, refuse_too_large
-from understudy.engines.run import Run
-from understudy.engines.workers import refuse_no_client
-from understudy.frames import from_frame
-from understudy.kernels._jit import compiled_before
+from understudy.groups import who_decided, whose
 from understudy.likelihood import posterior_mode
 from understudy.posterior import FORMAT, Posterior, attributes_of, read_origin, reader, stored
 from understudy.predict import Prediction, predict
-from understudy.priors import Flat, Gaussian, coordinates, place
-
-Labels = np.ndarray[Any, Any]
-
-COPIES = 3.0  # of the draws, at most: as they are made, as they are kept, and what the diagnostics look at
+from understudy.priors import Gaussian, coordinates, place
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +130,7 @@ class Population:
         mean, spread = self.mean.mean(axis=(0, 1)), self.covariance.mean(axis=(0, 1))
         constants = coordinates(self.decisions, self.prior.centred)[1]
         prior = Gaussian(spread + constants @ constants.T, mean, self.prior.centred)
-        own = self.decisions[np.flatnonzero(numbered(self.decisions.groups, self.players) == i)]
+        own = self.decisions[self._whose[label]]
         return Posterior(self.values[:, :, i], own, prior, "population", self.stats, self.settings)
 
     def new_player(self, seed: int = 0) -> Floats:
@@ -175,8 +156,7 @@ class Population:
             if label in self._places:
                 raise ValueError(f"{label!r} is called new, but is one of the {len(self.players)} players of this fit")
         probabilities, logs = np.empty(decisions.rows.shape[0]), np.empty(len(decisions))
-        players = tuple(dict.fromkeys(who.tolist()))
-        for label, at in zip(players, apart(numbered(who, players)), strict=True):
+        for label, at in whose(who).items():
             draws = self.new_player(seed) if label in fresh else self._values_of(label)
             found = predict(draws, decisions[at])
             rows = np.concatenate([np.arange(*decisions.start[t : t + 2]) for t in at])
@@ -186,7 +166,7 @@ class Population:
 
     def shrinkage(self) -> Shrinkage:
         """Each player by himself and as one of the population."""
-        each = [self.decisions[at] for at in apart(numbered(self.decisions.groups, self.players))]
+        each = [self.decisions[self._whose[label]] for label in self.players]
         alone = np.array([posterior_mode(own, place(self.prior, own))[0] for own in each])
         return Shrinkage(
             self.names, self.players, np.array([len(own) for own in each]), alone,
@@ -231,6 +211,10 @@ class Population:
         return {"posterior": posterior, "sample_stats": stats, **stored(self.decisions)}
 
     @cached_property
+    def _whose(self) -> dict[Hashable, Ints]:
+        return whose(who_decided(self.decisions, None))
+
+    @cached_property
     def _places(self) -> dict[Hashable, int]:
         return {label: i for i, label in enumerate(self.players)}
 
@@ -249,113 +233,6 @@ _STRANGER = (
 )
 
 
-def fit_population(
-    decisions: Any,
-    by: Any = None,
-    prior: Gaussian | None = None,
-    scale: float = 5.0,
-    draws: int = 1000,
-    warmup: int = 1000,
-    chains: int = 4,
-    seed: int | None = 0,
-    *,
-    thin: int = 1,
-    threads: int | None = None,
-    progress: bool | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    resume: bool = False,
-    checkpoint_seconds: float = CHECKPOINT_SECONDS,
-    cluster: Any = None,
-) -> Population:
-    """Learn a population of players, and each of them, from all their decisions together.
-
-    Args:
-        decisions: what was offered and chosen, with groups that say by whom; or a long table of them.
-        by: who decided: None for the decisions' own groups, the name of these groups, or one label a decision; with a
-            table, the column of players.
-        prior: of the population's mean; ``Gaussian(100.0)`` unless said.
-        scale: of the prior of the players' sds: scale times |t|, t Student with two degrees of freedom, for each
-            coefficient; correlations are uniform (Huang and Wand 2013).
-        draws, warmup, chains, seed, thin, threads, progress, checkpoint, resume, checkpoint_seconds: as in ``fit``.
-        cluster: a ``dask.distributed.Client`` whose workers each take some of the players; the draws are the same to the last bit,
-            whatever their number, and a worker may be lost.
-
-    >>> rng = np.random.default_rng(1)
-    >>> rows = rng.normal(size=(300, 2))  # ten people decide fifteen times between two things
-    >>> likes = np.repeat(rng.normal([1.0, -1.0], 0.5, (10, 2)), 30, axis=0)
-    >>> utility = (rows * likes).sum(axis=1) + rng.normal(size=300)
-    >>> d = us.Decisions(rows, range(0, 301, 2), utility.reshape(-1, 2).argmax(axis=1), groups=np.repeat(range(10), 15))
-    >>> us.fit_population(d).mean.mean(axis=(0, 1)) > 0.0
-    array([ True, False])
-    """
-    if cluster is not None:
-        refuse_no_client(cluster)
-    if not isinstance(decisions, Decisions):
-        decisions = from_frame(decisions, group=by) if isinstance(by, str) else from_frame(decisions)
-        by = None
-    who = who_decided(decisions, by)
-    _ = decisions.taken  # refuses decisions without choices
-    refuse_bad_counts(draws=draws, warmup=warmup, chains=chains, thin=thin, threads=threads, seed=seed)
-    file = refuse_bad_checkpoint(checkpoint, resume, checkpoint_seconds)
-    players = tuple(dict.fromkeys(who.tolist()))
-    if len(players) < 2:
-        raise ValueError(f"a population needs two players or more, and all decisions are by {players[0]!r}; use us.fit")
-    if not (isinstance(scale, int | float | np.number) and np.isfinite(scale) and scale > 0):
-        raise ValueError(f"the scale of the players' sds must be a positive number; it is {scale!r}")
-    prior = Gaussian(100.0) if prior is None else prior
-    if isinstance(prior, Flat) or (isinstance(prior, Gaussian) and prior.learns):
-        what = "flat" if isinstance(prior, Flat) else "of a size to be learnt"
-        raise ValueError(f"the prior of a population's mean cannot be {what}; give us.Gaussian(variance)")
-    size = 8.0 * chains * draws * len(decisions.names) * (len(players) + len(decisions.names))
-    refuse_too_large(ALWAYS + COPIES * size, FEWER)
-    placed = place(prior, decisions)
-    decisions = Decisions(**{**{f: getattr(decisions, f) for f in decisions.__dataclass_fields__}, "groups": who})
-    if progress is not False and not compiled_before():
-        print("understudy: compiling its loops for this machine, once; this takes about a minute", file=sys.stderr)
-    engine = Hierarchy.build(decisions, numbered(who, players), placed, float(scale), threads, cluster)
-    used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-    settings = {"seed": used_seed, "draws": draws, "warmup": warmup, "chains": chains, "thin": thin, "scale": scale}
-    run = Run(engine, draws=draws, warmup=warmup, thin=thin, chains=chains, seed=used_seed, init=None)
-    keeper = None
-    if file is not None:
-        named = {**settings, "players": [str(label) for label in who.tolist()]}
-        keeper = Checkpoint(file, fingerprint(decisions, placed, engine.name, named), checkpoint_seconds)
-    complete = run_through(run, engine.name, threads if cluster is None else chains, progress, keeper, resume)
-    population = Population(
-        *_collect(run, engine, placed.basis), players, decisions, prior, float(scale), _stats(run), {**settings, "complete": complete},
-    )  # fmt: skip
-    for summary in (population.summary(), population.summary_of_players()):
-        if not summary.trusted:
-            warnings.warn(summary.verdict, NotConvergedWarning, stacklevel=2)
-            break
-    return population
-
-
-def _collect(run: Run, engine: Hierarchy, basis: Floats) -> tuple[Floats, Floats, Floats]:
-    """Mean, covariance and values as (chain, draw, ...), as many draws as every chain has; the run lets go of them as they are copied."""
-    (to, of), width, size = engine.parts, engine.width, len(basis)
-    shape = len(run.chains), min(chain.done for chain in run.chains)
-    mean, covariance = np.empty((*shape, size)), np.empty((*shape, size, size))
-    values = np.empty((*shape, engine.players, size))
-    for c, chain in enumerate(run.chains):
-        at = 0
-        while chain.draws:
-            made = chain.draws.pop(0)[: shape[1] - at]
-            now = slice(at, at + len(made))
-            mean[c, now] = made[:, :to] @ basis.T
-            covariance[c, now] = basis @ made[:, to:of].reshape(-1, width, width) @ basis.T
-            values[c, now] = made[:, of:].reshape(len(made), -1, width) @ basis.T
-            at += len(made)
-    return mean, covariance, values
-
-
-def _stats(run: Run) -> dict[str, Floats]:
-    """(chain, draw) stats, as many as every chain has."""
-    count = min(chain.done for chain in run.chains)
-    each = [{n: np.concatenate([s[n] for s in chain.stats])[:count] for n in chain.stats[0]} for chain in run.chains]
-    return {name: np.stack([stats[name] for stats in each]) for name in each[0]}
-
-
 def _read(file: Any) -> Population:
     get = reader(file)
     decisions, prior, settings = read_origin(file)
@@ -366,40 +243,3 @@ def _read(file: Any) -> Population:
     return Population(
         mean, covariance, values, players, decisions, prior, float(np.ravel(file.attrs["scale"])[0]), stats, settings
     )
-
-
-def numbered(who: Labels | None, players: tuple[Hashable, ...]) -> Ints:
-    """(T,) which player each label stands for, counted from zero."""
-    place = {label: i for i, label in enumerate(players)}
-    return np.array([] if who is None else [place[label] for label in who.tolist()], dtype=np.int64)
-
-
-def apart(numbers: Ints) -> list[Ints]:
-    """Where each number stands, from zero on."""
-    order = np.argsort(numbers, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(numbers))[:-1])
-
-
-def who_decided(decisions: Decisions, by: Any) -> Labels:
-    """(T,) the label of who made each decision."""
-    if not isinstance(decisions, Decisions):
-        raise ValueError(f"players are told apart in Decisions, not in {type(decisions).__name__}")
-    if by is None or isinstance(by, str):
-        if decisions.groups is None:
-            raise ValueError(
-                "the decisions do not say who decided: read them with from_frame(table, group=...), or give by=, one label "
-                "a decision"
-            )
-        if isinstance(by, str) and decisions.group_name is not None and by != decisions.group_name:
-            raise ValueError(f"the decisions are grouped by {decisions.group_name!r}, and know nothing of {by!r}")
-        who = decisions.groups
-    else:
-        who = np.array(by)
-        if who.shape != (len(decisions),):
-            raise ValueError(
-                f"by has shape {who.shape}, but there are {len(decisions)} decisions; give one label for each"
-            )
-    wrong = [t for t, label in enumerate(who.tolist()) if label is None or label != label]
-    if wrong:
-        raise ValueError(f"decision {decisions.ids[wrong[0]]}: the label of who decided is missing")
-    return who

@@ -69,8 +69,9 @@ def rank(
     from understudy.engines.fit import NotConvergedWarning
     from understudy.limits import OpenEndedWarning
     from understudy.priors import Flat, Gaussian
-    from understudy.ranking import rank as learn
-    from understudy.ranking import read_orders, refuse_bad_line_up
+    from understudy.ranking import refuse_bad_line_up
+    from understudy.skills import rank as learn
+    from understudy.skills import read_orders
 
     for path in filter(None, (out, save, plot)):
         refuse_unwritable(path)

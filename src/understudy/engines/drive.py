@@ -7,6 +7,7 @@ one to resume from, whenever the process ends and however.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from understudy._arrays import Floats
 from understudy._files import refuse_unwritable, whole_file
@@ -79,6 +81,15 @@ def read_checkpoint(file: Path) -> Packed:
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
         raise ValueError(f"{file} is not a checkpoint of understudy, or it is damaged") from None
     return head, arrays
+
+
+def fingerprint_of(told: str, *parts: Any) -> str:
+    """Of words, arrays and sparse matrices: what a checkpoint must agree with before it is continued."""
+    digest = hashlib.sha256(told.encode())
+    for part in parts:
+        for array in (part.indptr, part.indices, part.data) if sp.issparse(part) else (part,):
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def refuse_bad_checkpoint(checkpoint: str | os.PathLike[str] | None, resume: bool, seconds: float) -> Path | None:

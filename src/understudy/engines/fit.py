@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 import warnings
@@ -10,15 +9,22 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from understudy._arrays import Floats
 from understudy.decisions import Decisions
+from understudy.diagnostics import Summary
 from understudy.engines.augmented import MOVES, Augmented, options_from, widest
 from understudy.engines.base import Engine
 from understudy.engines.blended import Blended
 from understudy.engines.conditioned import Conditioned
-from understudy.engines.drive import CHECKPOINT_SECONDS, Checkpoint, OtherRun, drive, refuse_bad_checkpoint
+from understudy.engines.drive import (
+    CHECKPOINT_SECONDS,
+    Checkpoint,
+    OtherRun,
+    drive,
+    fingerprint_of,
+    refuse_bad_checkpoint,
+)
 from understudy.engines.laplace import Refused
 from understudy.engines.large import LARGE, fit_large
 from understudy.engines.memory import FEWER, memory_needed, refuse_too_large
@@ -108,7 +114,7 @@ def fit(
         raise ValueError(f"fit needs Decisions, not {type(decisions).__name__}; us.from_frame makes them from a table")
     refuse_bad_counts(draws=draws, warmup=warmup, chains=chains, thin=thin, threads=threads, seed=seed)
     file = refuse_bad_checkpoint(checkpoint, resume, checkpoint_seconds)
-    used_seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+    used_seed = pick_seed(seed)
     if cluster is None:
         refuse_too_large(memory_needed(decisions, engine, draws, chains, threads), SMALLER)
     asked = engine == "laplace" or isinstance(decisions, Folder) or cluster is not None
@@ -163,9 +169,7 @@ def fit(
     posterior = Posterior(
         kept[:, :, :width], decisions, prior, machine.name, stats, {**settings, "complete": complete}, noise, covariance
     )
-    summary = posterior.summary()
-    if not summary.trusted:
-        warnings.warn(summary.verdict, NotConvergedWarning, stacklevel=2)
+    warn_unless_trusted(posterior.summary())
     return posterior
 
 
@@ -232,6 +236,19 @@ def announce_compiling(progress: bool | None) -> None:
         print("understudy: compiling its loops for this machine, once; this takes about a minute", file=sys.stderr)
 
 
+def pick_seed(seed: int | None) -> int:
+    """The seed that was given, or else one of our own."""
+    return int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+
+
+def warn_unless_trusted(*summaries: Summary) -> None:
+    """Tell the caller of a door of the first result that has not converged."""
+    for summary in summaries:
+        if not summary.trusted:
+            warnings.warn(summary.verdict, NotConvergedWarning, stacklevel=3)
+            return
+
+
 def refuse_bad_counts(**counts: int | None) -> None:
     """Refuse what is not a whole number, or too small, by its name; None leaves threads and seed to us."""
     for what, number in counts.items():
@@ -269,11 +286,8 @@ def fingerprint(
 ) -> str:
     """What a checkpoint must agree with before it is continued."""
     told = None if noise is None else (noise.labels, noise.base, noise.scale, noise.df, noise.root.tolist())
-    digest = hashlib.sha256(repr((engine, sorted(settings.items()), told)).encode())
-    rows = decisions.rows
-    parts = (rows.indptr, rows.indices, rows.data) if sp.issparse(rows) else (rows,)
-    for part in (*parts, decisions.start, decisions.taken, placed.basis, placed.precision, placed.mean):
-        digest.update(np.ascontiguousarray(part).tobytes())
-    if placed.scale is not None:
-        digest.update(f"size {placed.scale}".encode())
-    return digest.hexdigest()
+    size = () if placed.scale is None else (f"size {placed.scale}".encode(),)
+    return fingerprint_of(
+        repr((engine, sorted(settings.items()), told)),
+        decisions.rows, decisions.start, decisions.taken, placed.basis, placed.precision, placed.mean, *size,
+    )  # fmt: skip
