@@ -58,6 +58,12 @@ def assert_uniform_ranks(ranks: Any, highest: int, false_alarm: float = 1e-6) ->
     assert p > false_alarm, f"ranks are not uniform: p = {p:.1e}, counts {counts}"
 
 
+def assert_calibrated(ranks: Any, highest: int, false_alarm: float = 1e-6) -> None:
+    """Every column of (replications, quantities) ranks is uniform; the false-alarm rate is that of all together."""
+    for each in ranks.T:
+        assert_uniform_ranks(each, highest, false_alarm / ranks.shape[1])
+
+
 def mutant(tmp_path: Path, file: str, old: str, new: str) -> ModuleType:
     """The package with one text replaced, imported under another name: a sampler that is wrong on purpose."""
     name = f"mutant_{zlib.crc32(repr((file, old, new)).encode())}"

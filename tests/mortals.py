@@ -29,7 +29,7 @@ import numpy as np
 import pytest
 
 import understudy as us
-from problems import choose, mdp_offers, ragged_offers
+from problems import choose, mdp_offers, ragged_offers, two_files
 from understudy import shards
 from understudy._files import whole_file
 from understudy.engines import drive, run
@@ -80,13 +80,10 @@ def fitted(
 
 
 def parquet() -> Any:
-    import pyarrow.parquet as pq
-
     place = Path(os.environ["UNDERSTUDY_MORTALS"]) / "parquet"
     if not place.exists():
         place.mkdir()
-        for i, part in enumerate((features(600)[:350], features(600)[350:])):
-            pq.write_table(us.to_frame(part), place / f"part-{i}.parquet", row_group_size=217)
+        two_files(place, features(600), first=350, group=217)
     return us.from_folder(place)
 
 

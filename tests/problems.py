@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -28,6 +29,21 @@ VARIANTS.append(("blended", Options()))
 def label(variant: tuple[str, Options]) -> str:
     name, options = variant
     return f"{name}-{options.utilities}" + ("-proper" if options.a else "")
+
+
+def features(count: int, seed: int = 3) -> Decisions:
+    """Decisions of one to seven actions on three features, chosen by a noisy controller."""
+    offers = ragged_offers(3, count, seed)
+    return offers.with_choices(choose(np.random.default_rng(seed), offers, np.array([1.0, -0.5, 0.2]))[0])
+
+
+def two_files(folder: Path, decisions: Decisions, first: int, group: int) -> Path:
+    """The folder, with the decisions in two Parquet files: so many in the first, in row groups that cut through decisions."""
+    import pyarrow.parquet as pq
+
+    for i, part in enumerate((decisions[:first], decisions[first:])):
+        pq.write_table(us.to_frame(part), folder / f"part-{i}.parquet", row_group_size=group)
+    return folder
 
 
 def two_states() -> Decisions:
@@ -62,11 +78,18 @@ def build(variant: tuple[str, Options], decisions: Decisions, prior: Prior) -> A
     return Blended.build(decisions, placed) if name == "blended" else Augmented.build(name, decisions, placed, options)
 
 
+def warm_draws(
+    rng: np.random.Generator, engine: Any, warmup: int, draws: int, thin: int = 1, init: Floats | None = None
+) -> tuple[Floats, Any]:
+    """(draws, K) from one chain after a warm-up, and their stats."""
+    state, _ = engine.warm(rng, engine.start(rng, init), warmup, warmup)
+    _, kept, stats = engine.advance(rng, state, draws, thin)
+    return np.asarray(kept), stats
+
+
 def long_run(engine: Any, draws: int, seed: int, init: Floats) -> Floats:
     """(draws, K) from one long chain after a short warm-up."""
-    rng = np.random.default_rng(seed)
-    state, _ = engine.warm(rng, engine.start(rng, init), 1000, 1000)
-    return np.asarray(engine.advance(rng, state, draws, 1)[1])
+    return warm_draws(np.random.default_rng(seed), engine, 1000, draws, init=init)[0]
 
 
 def fixed_round(engine: Any, rng: np.random.Generator, paths: int, sweeps: int, leaps: int) -> Any:
@@ -118,3 +141,10 @@ def rebuild(package: ModuleType, variant: tuple[str, Options], decisions: Decisi
     if name == "blended":
         return part["engines.blended"].Blended.build(copy, placed)
     return augmented.Augmented.build(name, copy, placed, own)
+
+
+CALIBRATED = {
+    "mdp": mdp_offers(states=5, actions=3, count=20, seed=1), "ragged": ragged_offers(4, 12, seed=2, size=0.5),
+}  # fmt: skip
+"""What is offered where truths are drawn from the prior, and learnt again."""
+CALIBRATIONS = [(v, p) for p in CALIBRATED for v in VARIANTS if p == "mdp" or v[0] in ("da", "px-scale", "blended")]

@@ -38,6 +38,16 @@ def pick(rng: np.random.Generator, state: dict[str, Any], noise: float = 1.0) ->
     return {"turn": state["turn"], "rotation": place["rotation"], "column": place["column"]}
 
 
+class Clock:
+    """A clock that goes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class Inside:
     """A studio in this process: served on a free port by a thread, asked by `get` and `post`."""
 

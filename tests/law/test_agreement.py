@@ -17,7 +17,7 @@ import pytest
 import scipy.stats as st
 
 import understudy as us
-from problems import fixed_round
+from problems import fixed_round, warm_draws
 from understudy._arrays import Floats
 from understudy.decisions import Decisions
 from understudy.diagnostics import mcse_mean, mcse_sd, spread
@@ -73,9 +73,7 @@ def scores(kind: str, count: int) -> Floats:
     for seed in range(1, count + 1):
         decisions = make(seed)
         placed = place(us.Gaussian(kappa), decisions)
-        engine, rng = Blended.build(decisions, placed), np.random.default_rng(seed)
-        state, _ = engine.warm(rng, engine.start(rng, None), 1000, 1000)
-        ours = engine.advance(rng, state, 6000, 1)[1][None]
+        ours = warm_draws(np.random.default_rng(seed), Blended.build(decisions, placed), 1000, 6000)[0][None]
         theirs = reference(decisions, placed, seed)[None]
         for statistic, error in ((lambda d: d.mean(axis=(0, 1)), mcse_mean), (spread, mcse_sd)):
             z = (statistic(ours) - statistic(theirs)) / np.hypot(error(ours), error(theirs))

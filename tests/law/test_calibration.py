@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 
 import understudy as us
-from evidence import assert_uniform_ranks
-from problems import VARIANTS, build, choose, label, mdp_offers, ragged_offers
+from evidence import assert_calibrated
+from problems import CALIBRATED, CALIBRATIONS, build, choose, label, warm_draws
 from understudy._arrays import Ints
 from understudy.engines.augmented import Options
 from understudy.priors import place
 
 KAPPA = 4.0
 DRAWS = 63
-OFFERS = {"mdp": mdp_offers(states=5, actions=3, count=20, seed=1), "ragged": ragged_offers(4, 12, seed=2, size=0.5)}
-CASES = [(v, p) for p in OFFERS for v in VARIANTS if p == "mdp" or v[0] in ("da", "px-scale", "blended")]
 
 
 def thinning(name: str, problem: str) -> int:
@@ -31,7 +29,7 @@ def thinning(name: str, problem: str) -> int:
 
 def ranks(variant: tuple[str, Options], problem: str, replications: int, seed: int, lost: float | None = None) -> Ints:
     """(replications, K + 1) ranks of the true coefficients and of their log-likelihood among 63 thinned draws."""
-    offers, thin, rng = OFFERS[problem], thinning(variant[0], problem), np.random.default_rng(seed)
+    offers, thin, rng = CALIBRATED[problem], thinning(variant[0], problem), np.random.default_rng(seed)
     truths = place(us.Gaussian(KAPPA), offers).draw(rng, replications)
     out = np.empty((replications, len(offers.names) + 1), dtype=np.int64)
     for i, truth in enumerate(truths):
@@ -39,32 +37,26 @@ def ranks(variant: tuple[str, Options], problem: str, replications: int, seed: i
         engine = build(variant, seen, us.Gaussian(KAPPA))
         if lost is not None:
             engine = replace(engine, move=engine.move._replace(lost=lost))
-        state, _ = engine.warm(rng, engine.start(rng, None), 10 * thin, 10 * thin)
-        _, draws, _ = engine.advance(rng, state, DRAWS, thin)
+        draws, _ = warm_draws(rng, engine, 10 * thin, DRAWS, thin)
         fit = us.log_likelihood(seen, np.vstack([draws, truth])).sum(axis=1)
         out[i, :-1] = (draws < truth).sum(axis=0)
         out[i, -1] = (fit[:-1] < fit[-1]).sum()
     return out
 
 
-def _check(found: Ints) -> None:
-    for k in range(found.shape[1]):
-        assert_uniform_ranks(found[:, k], DRAWS, false_alarm=1e-6 / found.shape[1])
-
-
-@pytest.mark.parametrize(("variant", "problem"), CASES, ids=lambda x: x if isinstance(x, str) else label(x))
+@pytest.mark.parametrize(("variant", "problem"), CALIBRATIONS, ids=lambda x: x if isinstance(x, str) else label(x))
 def test_ranks_are_uniform(variant: tuple[str, Options], problem: str) -> None:
     """The subset that always runs: 400 replications."""
-    _check(ranks(variant, problem, 400, seed=4))
+    assert_calibrated(ranks(variant, problem, 400, seed=4), DRAWS)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("variant", "problem"), CASES, ids=lambda x: x if isinstance(x, str) else label(x))
+@pytest.mark.parametrize(("variant", "problem"), CALIBRATIONS, ids=lambda x: x if isinstance(x, str) else label(x))
 def test_ranks_are_uniform_in_the_long_run(variant: tuple[str, Options], problem: str) -> None:
     """The full run: 3,000 replications."""
-    _check(ranks(variant, problem, 3_000, seed=5))
+    assert_calibrated(ranks(variant, problem, 3_000, seed=5), DRAWS)
 
 
 def test_a_wrong_shape_is_caught() -> None:
     with pytest.raises(AssertionError, match="ranks are not uniform"):
-        _check(ranks(("px-both", Options()), "mdp", 400, seed=4, lost=20.0))
+        assert_calibrated(ranks(("px-both", Options()), "mdp", 400, seed=4, lost=20.0), DRAWS)

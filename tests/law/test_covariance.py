@@ -15,7 +15,8 @@ import pytest
 import scipy.stats as st
 
 import understudy as us
-from evidence import assert_uniform_ranks, limit, mutant, z_of_mean
+from evidence import assert_calibrated, limit, mutant, z_of_mean
+from problems import warm_draws
 from understudy._arrays import Floats, Ints
 from understudy.engines.conditioned import Conditioned
 from understudy.engines.wishart import Wishart
@@ -69,22 +70,16 @@ def ranks(engine: Any, warmup: int, thin: int, scale: str, replications: int, se
         v, covariance = truth(rng, noise)
         seen = choose(rng, OFFERS, noise, v, covariance)
         machine = engine(seen, place(prior, seen), noise)
-        state, _ = machine.warm(rng, machine.start(rng, None), warmup, warmup)
-        _, draws, _ = machine.advance(rng, state, DRAWS, thin)
+        draws, _ = warm_draws(rng, machine, warmup, DRAWS, thin)
         out[i] = (draws < np.concatenate([v, covariance[low]])).sum(axis=0)
     return out[:, [k for k in range(9) if scale == "trace" or k != 3]]
-
-
-def check(found: Ints) -> None:
-    for k in range(found.shape[1]):
-        assert_uniform_ranks(found[:, k], DRAWS, false_alarm=1e-6 / found.shape[1])
 
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", ENGINES)
 def test_ranks_are_uniform(name: str, scale: str) -> None:
     """The subset that always runs: 150 replications."""
-    check(ranks(*ENGINES[name], scale, 150, seed=2))
+    assert_calibrated(ranks(*ENGINES[name], scale, 150, seed=2), DRAWS)
 
 
 @pytest.mark.slow
@@ -92,7 +87,7 @@ def test_ranks_are_uniform(name: str, scale: str) -> None:
 @pytest.mark.parametrize("name", ENGINES)
 def test_ranks_are_uniform_in_the_long_run(name: str, scale: str) -> None:
     """The full run: 2,000 replications."""
-    check(ranks(*ENGINES[name], scale, 2_000, seed=3))
+    assert_calibrated(ranks(*ENGINES[name], scale, 2_000, seed=3), DRAWS)
 
 
 @cache
@@ -102,9 +97,7 @@ def moments(engine: Any, warmup: int, draws: int, thin: int, scale: str, flat: b
     noise = place_noise(us.FullNoise(base="b", scale=scale), d)
     seen = choose(np.random.default_rng(6), d, noise, np.array([0.8, -0.4, 0.2]), 0.5 + 0.5 * np.eye(3))
     machine = engine(seen, place(us.Flat() if flat else us.Gaussian(0.3, mean=[0.5, 0.0, 0.0]), seen), noise)
-    rng = np.random.default_rng(7)
-    state, _ = machine.warm(rng, machine.start(rng, None), warmup, warmup)
-    return np.asarray(np.arcsinh(machine.advance(rng, state, draws, thin)[1]))
+    return np.asarray(np.arcsinh(warm_draws(np.random.default_rng(7), machine, warmup, draws, thin)[0]))
 
 
 def disagreement(conditioned: Any, augmented: Any, scale: str, flat: bool) -> float:

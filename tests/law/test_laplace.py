@@ -6,13 +6,12 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import scipy.stats as st
 
 import understudy as us
-from evidence import assert_uniform_ranks
-from problems import choose, mdp_offers, ragged_offers
+from evidence import assert_calibrated
+from problems import choose, features, mdp_offers, ragged_offers, two_files
 from understudy import shards
 from understudy._arrays import Floats, Ints
 from understudy.diagnostics import mcse_mean, mcse_sd
@@ -23,11 +22,6 @@ from understudy.engines.tally import merged
 from understudy.priors import place
 
 PRIOR = us.Gaussian(25.0)
-
-
-def features(count: int, seed: int = 3) -> us.Decisions:
-    offers = ragged_offers(3, count, seed=seed)
-    return offers.with_choices(choose(np.random.default_rng(seed), offers, np.array([1.0, -0.5, 0.2]))[0])
 
 
 def states(count: int) -> us.Decisions:
@@ -68,8 +62,7 @@ def ranks(replications: int, seed: int) -> Ints:
 
 @pytest.mark.parametrize("replications", [200, pytest.param(3000, marks=pytest.mark.slow)])
 def test_ranks_are_uniform(replications: int) -> None:
-    for each in ranks(replications, seed=8).T:
-        assert_uniform_ranks(each, 63, false_alarm=1e-6 / 3)
+    assert_calibrated(ranks(replications, seed=8), 63)
 
 
 def narrow(piece: Piece, v: Floats) -> Floats:
@@ -168,10 +161,7 @@ def test_the_default_engine_takes_this_road_where_it_leads_somewhere(monkeypatch
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """600 decisions in two files with row groups that cut through decisions."""
-    decisions = features(600)
-    for i, part in enumerate((decisions[:350], decisions[350:])):
-        pq.write_table(us.to_frame(part), tmp_path / f"part-{i}.parquet", row_group_size=217)
-    return tmp_path
+    return two_files(tmp_path, features(600), first=350, group=217)
 
 
 def test_a_folder_is_the_same_decisions(folder: Path) -> None:

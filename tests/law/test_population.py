@@ -12,8 +12,8 @@ import scipy.stats as st
 from scipy.special import digamma
 
 import understudy as us
-from evidence import assert_mean, assert_uniform_ranks, limit, mutant, z_of_mean
-from problems import choose, mdp_offers, ragged_offers
+from evidence import assert_calibrated, assert_mean, limit, mutant, z_of_mean
+from problems import choose, mdp_offers, ragged_offers, warm_draws
 from understudy._arrays import Floats, Ints
 from understudy.decisions import Decisions
 from understudy.engines import hierarchy
@@ -74,27 +74,21 @@ def ranks(problem: str, replications: int, seed: int, scale: float = SCALE) -> I
     for _ in range(replications):
         seen, true = truth(rng, offers)
         engine = build(seen, scale)
-        state, _ = engine.warm(rng, engine.start(rng, None), WARM, WARM)
-        _, draws, _ = engine.advance(rng, state, DRAWS, THIN)
+        draws, _ = warm_draws(rng, engine, WARM, DRAWS, THIN)
         found.append((ranked(draws, engine.width) < ranked(true, engine.width)).sum(axis=0))
     return np.array(found)
-
-
-def check(found: Ints) -> None:
-    for k in range(found.shape[1]):
-        assert_uniform_ranks(found[:, k], DRAWS, false_alarm=1e-6 / found.shape[1])
 
 
 @pytest.mark.parametrize("problem", OFFERS)
 def test_ranks_are_uniform(problem: str) -> None:
     """The subset that always runs."""
-    check(ranks(problem, 64, seed=4))
+    assert_calibrated(ranks(problem, 64, seed=4), DRAWS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("problem", OFFERS)
 def test_ranks_are_uniform_in_the_long_run(problem: str) -> None:
-    check(ranks(problem, 1000, seed=5))
+    assert_calibrated(ranks(problem, 1000, seed=5), DRAWS)
 
 
 def held_tightly(move: Any) -> Any:
@@ -109,21 +103,19 @@ def held_tightly(move: Any) -> Any:
 def test_players_held_too_tightly_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hierarchy, "move_players", held_tightly(move_players))
     with pytest.raises(AssertionError, match="ranks are not uniform"):
-        check(ranks("features", 48, seed=4))
+        assert_calibrated(ranks("features", 48, seed=4), DRAWS)
 
 
 def test_a_wrong_hyperprior_is_caught() -> None:
     with pytest.raises(AssertionError, match="ranks are not uniform"):
-        check(ranks("features", 48, seed=4, scale=SCALE / 20.0))
+        assert_calibrated(ranks("features", 48, seed=4, scale=SCALE / 20.0), DRAWS)
 
 
 def unasked(draws: int) -> Floats:
     """(draws, 5) log sds, the correlation and its square, and the mean of players who were never offered a choice."""
     offers = [Decisions([[1.0, 0.5]], [0, 1], [0]) for _ in range(3)]
     engine = build(offers, SCALE)
-    rng = np.random.default_rng(1)
-    state, _ = engine.warm(rng, engine.start(rng, None), 600, 600)
-    found = ranked(engine.advance(rng, state, draws, 1)[1], 2)
+    found = ranked(warm_draws(np.random.default_rng(1), engine, 600, draws)[0], 2)
     return np.column_stack([np.log(found[:, 2:4]), found[:, 4], found[:, 4] ** 2, found[:, 0]])
 
 

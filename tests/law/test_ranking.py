@@ -11,7 +11,8 @@ import pytest
 from scipy.special import log_ndtr, ndtr
 
 import understudy as us
-from evidence import assert_mean, assert_uniform_ranks, changed, limit, z_of_mean
+from evidence import assert_calibrated, assert_mean, changed, limit, z_of_mean
+from problems import warm_draws
 from understudy._arrays import Floats, Ints
 from understudy.decisions import Decisions
 from understudy.engines import ranked
@@ -26,9 +27,7 @@ Build = Callable[..., Ranked]
 
 def drawn(engine: Ranked, draws: int = 16_000) -> Floats:
     """(draws, K + 2) skills, spread and margin."""
-    rng = np.random.default_rng(1)
-    state, _ = engine.warm(rng, engine.start(rng, None), 300, 300)
-    return engine.advance(rng, state, draws, 1)[1]
+    return warm_draws(np.random.default_rng(1), engine, 300, draws)[0]
 
 
 PAIRS = Orders.from_columns(
@@ -187,30 +186,24 @@ def ranks(build: Build, replications: int, seed: int, teams: bool = False) -> In
             continue  # which data sets are left out depends on the data alone, so the rest stay calibrated
         truth = np.array([skill[int(name[1:])] for name in orders.names]) - (skill.mean() if orders.level else 0.0)
         engine = build(orders, None, "entry")
-        state, _ = engine.warm(rng, engine.start(rng, None), 150, 150)
-        _, draws, _ = engine.advance(rng, state, DRAWS, THIN)
+        draws, _ = warm_draws(rng, engine, 150, DRAWS, THIN)
         out.append((draws < np.array([*truth, spread, margin])).sum(axis=0))
     assert len(out) > 0.5 * replications
     return np.array(out)
 
 
-def check(found: Ints) -> None:
-    for k in range(found.shape[1]):
-        assert_uniform_ranks(found[:, k], DRAWS, false_alarm=1e-6 / found.shape[1])
-
-
 @pytest.mark.parametrize("teams", [False, True], ids=["players", "teams"])
 def test_ranks_are_uniform(teams: bool) -> None:
     """The subset that always runs: 100 replications."""
-    check(ranks(Ranked.build, 100, seed=1, teams=teams))
+    assert_calibrated(ranks(Ranked.build, 100, seed=1, teams=teams), DRAWS)
 
 
 def test_calibration_sees_ties_taken_for_wins() -> None:
     with pytest.raises(AssertionError, match="ranks are not uniform"):
-        check(ranks(ties_are_wins, 60, seed=1))
+        assert_calibrated(ranks(ties_are_wins, 60, seed=1), DRAWS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("teams", [False, True], ids=["players", "teams"])
 def test_ranks_are_uniform_in_the_long_run(teams: bool) -> None:
-    check(ranks(Ranked.build, 3_000, seed=2, teams=teams))
+    assert_calibrated(ranks(Ranked.build, 3_000, seed=2, teams=teams), DRAWS)

@@ -11,18 +11,19 @@ import pytest
 import scipy.stats as st
 
 import understudy as us
-from evidence import assert_mean, assert_sd, assert_uniform_ranks, limit, mutant, z_of_mean
+from evidence import assert_calibrated, assert_mean, assert_sd, limit, mutant, z_of_mean
 from problems import (
+    CALIBRATED,
+    CALIBRATIONS,
     VARIANTS,
     bent_round,
     build,
     choose,
     fixed_round,
     label,
-    mdp_offers,
-    ragged_offers,
     rebuild,
     two_states,
+    warm_draws,
 )
 from understudy._arrays import Floats, Ints
 from understudy.decisions import Decisions
@@ -85,9 +86,7 @@ LAW = {"two states": two_states_law(), "two features": features_law()}
 
 def run(engine: Any, draws: int, seed: int = 1) -> Floats:
     """(draws, columns) the free coefficients and the logarithm of the size, after a warm-up."""
-    rng = np.random.default_rng(seed)
-    state, _ = engine.warm(rng, engine.start(rng, None), 1000, 1000)
-    return columns(engine, *engine.advance(rng, state, draws, 1)[1:])
+    return columns(engine, *warm_draws(np.random.default_rng(seed), engine, 1000, draws))
 
 
 def columns(engine: Any, values: Floats, stats: Any) -> Floats:
@@ -178,9 +177,9 @@ def test_a_wrong_kernel_is_caught(name: str, tmp_path: Path) -> None:
     )
 
 
-OFFERS = {"mdp": mdp_offers(states=5, actions=3, count=20, seed=1), "ragged": ragged_offers(4, 12, seed=2, size=0.5)}
-CASES = [(v, p) for p in OFFERS for v in VARIANTS if p == "mdp" or v[0] in ("da", "px-scale", "blended")]
-ALWAYS = [(v, p) for v, p in CASES if label(v) in ("da-exact", "px-both-metropolis", "blended-exact") and p == "mdp"]
+ALWAYS = [
+    (v, p) for v, p in CALIBRATIONS if label(v) in ("da-exact", "px-both-metropolis", "blended-exact") and p == "mdp"
+]
 KEPT = 31
 
 
@@ -191,7 +190,7 @@ def thinning(name: str) -> int:
 
 def ranks(variant: tuple[str, Options], problem: str, replications: int, seed: int, wide: int = 0) -> Ints:
     """(replications, K + 1) ranks of the true coefficients and of the true size among thinned draws."""
-    offers, thin, rng = OFFERS[problem], thinning(variant[0]), np.random.default_rng(seed)
+    offers, thin, rng = CALIBRATED[problem], thinning(variant[0]), np.random.default_rng(seed)
     placed = place(us.Gaussian(1.0), offers)
     out = np.empty((replications, len(offers.names) + 1), dtype=np.int64)
     for i in range(replications):
@@ -202,30 +201,24 @@ def ranks(variant: tuple[str, Options], problem: str, replications: int, seed: i
         if wide:
             engine = replace(engine, size=engine.size._replace(width=engine.size.width + wide))
         warm = 10 * thin if variant[0] == "blended" else 5 * thin
-        state, _ = engine.warm(rng, engine.start(rng, None), warm, warm)
-        _, draws, stats = engine.advance(rng, state, KEPT, thin)
+        draws, stats = warm_draws(rng, engine, warm, KEPT, thin)
         out[i, :-1] = (draws < truth).sum(axis=0)
         out[i, -1] = (stats["prior_sd"] < sd).sum()
     return out
 
 
-def check_ranks(found: Ints) -> None:
-    for k in range(found.shape[1]):
-        assert_uniform_ranks(found[:, k], KEPT, false_alarm=1e-6 / found.shape[1])
-
-
 @pytest.mark.parametrize(("variant", "problem"), ALWAYS, ids=lambda x: x if isinstance(x, str) else label(x))
 def test_ranks_are_uniform(variant: tuple[str, Options], problem: str) -> None:
     """The subset that always runs."""
-    check_ranks(ranks(variant, problem, 160, seed=4))
+    assert_calibrated(ranks(variant, problem, 160, seed=4), KEPT)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("variant", "problem"), CASES, ids=lambda x: x if isinstance(x, str) else label(x))
+@pytest.mark.parametrize(("variant", "problem"), CALIBRATIONS, ids=lambda x: x if isinstance(x, str) else label(x))
 def test_ranks_are_uniform_in_the_long_run(variant: tuple[str, Options], problem: str) -> None:
-    check_ranks(ranks(variant, problem, 1_500, seed=5))
+    assert_calibrated(ranks(variant, problem, 1_500, seed=5), KEPT)
 
 
 def test_a_wrong_law_of_the_size_is_caught_by_ranks() -> None:
     with pytest.raises(AssertionError, match="ranks are not uniform"):
-        check_ranks(ranks(("px-both", Options()), "mdp", 160, seed=4, wide=6))
+        assert_calibrated(ranks(("px-both", Options()), "mdp", 160, seed=4, wide=6), KEPT)

@@ -12,7 +12,8 @@ import pytest
 from scipy.special import log_ndtr
 
 import understudy as us
-from evidence import assert_mean, assert_sd, assert_uniform_ranks, limit, mutant, z_of_mean
+from evidence import assert_calibrated, assert_mean, assert_sd, limit, mutant, z_of_mean
+from problems import warm_draws
 from understudy._arrays import Floats, Ints
 from understudy.engines.joint import Joint
 from understudy.kernels import unknown
@@ -73,9 +74,7 @@ EXACT = exact()
 
 
 def drawn(engine: Any, count: int, seed: int = 1) -> dict[str, Floats]:
-    rng = np.random.default_rng(seed)
-    state, _ = engine.warm(rng, engine.start(rng, None), 1000, 1000)
-    _, draws, _ = engine.advance(rng, state, count, 1)
+    draws, _ = warm_draws(np.random.default_rng(seed), engine, 1000, count)
     cell = int(np.flatnonzero((engine.rows.where == 0) & (engine.rows.shape != 1.0))[0])
     value, p = draws[:, 0], draws[:, 2 + cell]
     return {"value": value, "p": p, "product": value * p}
@@ -217,23 +216,18 @@ def ranks(replications: int, seed: int, twice: bool = False, heedless: bool = Fa
     return found
 
 
-def _check(found: Ints) -> None:
-    for k in range(found.shape[1]):
-        assert_uniform_ranks(found[:, k], DRAWS, false_alarm=1e-6 / found.shape[1])
-
-
 def test_ranks_are_uniform() -> None:
     """The subset that always runs: 300 replications."""
-    _check(ranks(300, seed=4))
+    assert_calibrated(ranks(300, seed=4), DRAWS)
 
 
 @pytest.mark.slow
 def test_ranks_are_uniform_in_the_long_run() -> None:
-    _check(ranks(3_000, seed=5))
+    assert_calibrated(ranks(3_000, seed=5), DRAWS)
 
 
 @pytest.mark.parametrize("wrong", ["twice", pytest.param("heedless", marks=pytest.mark.slow)])
 def test_a_wrong_law_of_the_rows_is_caught(wrong: str) -> None:
     """Transitions counted twice; rows fixed at what transitions alone suggest."""
     with pytest.raises(AssertionError, match="ranks are not uniform"):
-        _check(ranks(150, seed=4, **{wrong: True}))
+        assert_calibrated(ranks(150, seed=4, **{wrong: True}), DRAWS)

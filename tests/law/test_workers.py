@@ -12,21 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 import understudy as us
-from problems import choose, ragged_offers
+from problems import features, two_files
 from understudy import shards
 
 distributed = pytest.importorskip("distributed")
 
 PRIOR = us.Gaussian(25.0)
-
-
-def features(count: int) -> us.Decisions:
-    offers = ragged_offers(3, count, seed=3)
-    return offers.with_choices(choose(np.random.default_rng(3), offers, np.array([1.0, -0.5, 0.2]))[0])
 
 
 @contextmanager
@@ -44,10 +38,7 @@ def cluster(workers: int) -> Iterator[Any]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """4,000 decisions in two files."""
-    decisions = features(4000)
-    for i, part in enumerate((decisions[:2500], decisions[2500:])):
-        pq.write_table(us.to_frame(part), tmp_path / f"part-{i}.parquet", row_group_size=1000)
-    return tmp_path
+    return two_files(tmp_path, features(4000), first=2500, group=1000)
 
 
 def test_a_cluster_gives_the_draws_of_threads(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import understudy as us
+from interrupts import interrupt
 from mortals import features, labelled, states
 from understudy import _files
 from understudy._files import whole_file, write_whole
@@ -154,21 +155,12 @@ def test_chains_that_took_over_from_laplace_are_resumed(tmp_path: Path, monkeypa
         yield 0.5
         raise Refused("not normal")
 
-    original = running.Run.go
-
-    def stopped(run: running.Run, threads: int) -> Any:
-        for turn, done in enumerate(original(run, threads)):
-            if turn == 30:
-                raise KeyboardInterrupt
-            yield done
-
     settings: dict[str, Any] = {"draws": 200, "warmup": 150, "checkpoint": tmp_path / "run.checkpoint"}
     whole = quick(draws=200, warmup=150, engine="blended")
     monkeypatch.setattr(door, "LARGE", 10)
     monkeypatch.setattr(Laplace, "go", refuse)
     with monkeypatch.context() as patch:
-        patch.setattr(running.Run, "go", stopped)
-        patch.setattr(running, "PIECE_SECONDS", 1e-5)
+        interrupt(patch, 1e-5, turn=30)
         partial = quick(**settings)
     assert partial.engine == "blended"
     assert 0 < partial.draws.shape[1] < 200
@@ -198,17 +190,8 @@ def test_laplace_that_is_refused_after_resuming_hands_over(tmp_path: Path, monke
 
 def test_rankings_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, whole = tmp_path / "run.checkpoint", quick_rank()
-    original = running.Run.go
-
-    def stopped(run: running.Run, threads: int) -> Any:
-        for done in original(run, threads):
-            if done > 0.7 * run.total:
-                raise KeyboardInterrupt
-            yield done
-
     with monkeypatch.context() as patch:
-        patch.setattr(running.Run, "go", stopped)
-        patch.setattr(running, "PIECE_SECONDS", 1e-5)
+        interrupt(patch, 1e-5, share=0.7)
         part = quick_rank(checkpoint=file)
     assert 0 < part.skills.shape[1] < 40
     again = quick_rank(checkpoint=file, resume=True)

@@ -11,6 +11,7 @@ import pytest
 
 import understudy as us
 from evidence import assert_mean, assert_sd
+from interrupts import interrupt
 from problems import VARIANTS, build, choose, label, mdp_offers, ragged_offers, two_states
 from understudy.decisions import Block, Decisions
 from understudy.engines import run as running
@@ -40,8 +41,9 @@ def test_a_hundred_decisions_of_twenty_actions_converge_or_say_they_did_not() ->
     rng = np.random.default_rng(0)
     offers = Decisions(5 * rng.standard_normal((2000, 3)), np.arange(101) * 20)
     decisions = offers.with_choices(choose(rng, offers, np.array([-3.0, -15.0, -1.0]))[0])
-    with pytest.warns(NotConvergedWarning, match="Do not trust this yet"):
+    with pytest.warns(NotConvergedWarning, match="Do not trust this yet") as said:
         posterior = us.fit(decisions, us.Gaussian(2500.0), draws=200, warmup=100, seed=0)
+    assert [warning.filename for warning in said] == [__file__], "it points at the line that asked for the fit"
     assert not posterior.summary().trusted
 
 
@@ -88,19 +90,6 @@ def test_sparse_rows_give_the_draws_of_dense_rows() -> None:
         np.testing.assert_allclose(quick(dense, engine=engine).draws, quick(sparse, engine=engine).draws, atol=1e-6)
 
 
-def interrupted(after: int) -> Any:
-    """A run that a user stops with Ctrl-C after so many pieces."""
-    original = running.Run.go
-
-    def go(run: running.Run, threads: int) -> Any:
-        for turn, done in enumerate(original(run, threads)):
-            if turn == after:
-                raise KeyboardInterrupt
-            yield done
-
-    return go
-
-
 @pytest.mark.parametrize("variant", VARIANTS, ids=label)
 def test_ctrl_c_returns_what_there_is_and_the_checkpoint_continues_to_the_same_draws(
     variant: tuple[str, Options], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -112,8 +101,7 @@ def test_ctrl_c_returns_what_there_is_and_the_checkpoint_continues_to_the_same_d
     monkeypatch.setattr(running, "PIECE_SECONDS", 1e-3)
     whole = quick(two_states(), **common)
     with monkeypatch.context() as patch:
-        patch.setattr(running.Run, "go", interrupted(after=30))
-        patch.setattr(running, "PIECE_SECONDS", 2e-5)
+        interrupt(patch, 2e-5, turn=30)
         partial = quick(two_states(), **settings)
     assert partial.settings["complete"] is False
     assert 0 < partial.draws.shape[1] < 500
@@ -127,8 +115,7 @@ def test_ctrl_c_returns_what_there_is_and_the_checkpoint_continues_to_the_same_d
 
 
 def test_ctrl_c_before_the_first_draw_is_an_interrupt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(running.Run, "go", interrupted(after=0))
-    monkeypatch.setattr(running, "PIECE_SECONDS", 1e-6)
+    interrupt(monkeypatch, 1e-6, turn=0)
     with pytest.raises(KeyboardInterrupt):
         quick(two_states(), warmup=1000, checkpoint=tmp_path / "run.checkpoint")
     assert (tmp_path / "run.checkpoint").exists()
@@ -137,8 +124,7 @@ def test_ctrl_c_before_the_first_draw_is_an_interrupt(monkeypatch: pytest.Monkey
 def test_a_checkpoint_of_another_problem_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "run.checkpoint"
     with monkeypatch.context() as patch:
-        patch.setattr(running.Run, "go", interrupted(after=0))
-        patch.setattr(running, "PIECE_SECONDS", 1e-6)
+        interrupt(patch, 1e-6, turn=0)
         with pytest.raises(KeyboardInterrupt):
             quick(two_states(), checkpoint=path)
     with pytest.raises(ValueError, match="belongs to other decisions, prior or settings"):

@@ -11,8 +11,8 @@ import pytest
 
 import understudy as us
 from evidence import limit
+from interrupts import interrupt
 from understudy.diagnostics import mcse_mean, mcse_sd
-from understudy.engines import run as running
 from understudy.engines.fit import NotConvergedWarning
 from understudy.mdp import Trajectory
 from understudy.trajectories import see
@@ -205,21 +205,13 @@ def test_arviz_gets_both_and_the_log_likelihood(learnt: us.LearntMDP) -> None:
     np.testing.assert_allclose(logs[2, 7], by_hand, atol=1e-9)
 
 
-def stopped_among_the_draws(run: running.Run, threads: int, go: Any = running.Run.go) -> Any:
-    for done in go(run, threads):
-        if done > 0.6 * run.total:
-            raise KeyboardInterrupt
-        yield done
-
-
 def test_ctrl_c_and_checkpoints_work_as_in_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     common: dict[str, Any] = {"draws": 300, "warmup": 150}
     settings = {**common, "checkpoint": tmp_path / "run.checkpoint"}
     whole = quick(**common)
     np.testing.assert_array_equal(whole.draws, quick(threads=2, **common).draws)
     with monkeypatch.context() as patch:
-        patch.setattr(running.Run, "go", stopped_among_the_draws)
-        patch.setattr(running, "PIECE_SECONDS", 1e-3)
+        interrupt(patch, 1e-3, share=0.6)
         partial = quick(**settings)
     count = partial.draws.shape[1]
     assert 0 < count < 300

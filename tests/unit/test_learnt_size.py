@@ -14,9 +14,9 @@ import scipy.stats as st
 
 import understudy as us
 from evidence import assert_mean, assert_sd, grid_moments
+from interrupts import interrupt
 from problems import VARIANTS, build, choose, label, long_run, mdp_offers, two_states
 from understudy.decisions import Block, Decisions
-from understudy.engines import run as running
 from understudy.engines.augmented import Options
 from understudy.kernels.size import Size, beyond, beyond_inverse, draw_sd, log_marginal, marginal, marginal_table
 from understudy.priors import place
@@ -111,17 +111,8 @@ def test_an_interrupted_run_continues_to_the_same_draws(
         "checkpoint": tmp_path / "run.checkpoint",
     }
     whole = quick(two_states(), engine=engine, draws=300, warmup=150, threads=1)
-    original = running.Run.go
-
-    def stopped(run: running.Run, threads: int) -> Any:
-        for done in original(run, threads):
-            if done > 0.6 * run.total:  # the warm-up is over, and there are draws
-                raise KeyboardInterrupt
-            yield done
-
     with monkeypatch.context() as patch:
-        patch.setattr(running.Run, "go", stopped)
-        patch.setattr(running, "PIECE_SECONDS", 2e-5)
+        interrupt(patch, 2e-5, share=0.6)  # the warm-up is over, and there are draws
         quick(two_states(), **settings)
     resumed = quick(two_states(), resume=True, **settings)
     np.testing.assert_array_equal(resumed.draws, whole.draws)

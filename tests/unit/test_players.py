@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import understudy as us
+from interrupts import interrupt
 from problems import choose, mdp_offers
 from understudy.decisions import Decisions
 from understudy.engines import run as running
@@ -197,25 +198,11 @@ def test_threads_and_pieces_do_not_change_the_draws(monkeypatch: pytest.MonkeyPa
     assert not np.array_equal(one.values, quick(simulated(), seed=1).values)
 
 
-def stop_at(patch: pytest.MonkeyPatch, last: int) -> None:
-    """Ctrl-C after so many turns of an iteration each."""
-    original = running.Run.go
-
-    def stopped(run: running.Run, threads: int) -> Any:
-        for turn, done in enumerate(original(run, threads)):
-            if turn == last:
-                raise KeyboardInterrupt
-            yield done
-
-    patch.setattr(running.Run, "go", stopped)
-    patch.setattr(running, "PIECE_SECONDS", 1e-5)
-
-
 def test_an_interrupted_fit_continues_to_the_same_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = quick(simulated())
     settings = {"checkpoint": tmp_path / "run.checkpoint"}
     with monkeypatch.context() as patch:
-        stop_at(patch, 68)
+        interrupt(patch, 1e-5, turn=68)
         part = quick(simulated(), **settings)
     assert 0 < part.mean.shape[1] < 40
     assert "interrupted" in str(part.summary())
@@ -230,7 +217,7 @@ def test_a_warm_up_may_be_cut_anywhere(turn: int, tmp_path: Path, monkeypatch: p
     whole = quick(simulated(), draws=5)
     settings = {"checkpoint": tmp_path / "run.checkpoint", "draws": 5}
     with monkeypatch.context() as patch:
-        stop_at(patch, turn)
+        interrupt(patch, 1e-5, turn=turn)
         with pytest.raises(KeyboardInterrupt):
             quick(simulated(), **settings)
     np.testing.assert_array_equal(quick(simulated(), resume=True, **settings).values, whole.values)

@@ -8,19 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stagehands import Inside, pick
+from stagehands import Clock, Inside, pick
 from understudy.studio.games import LETTERS, Game, Move, fall, middle, occupied, pieces
 from understudy.worlds.tetris import PIECES, Tetris, drop
-
-
-class Clock:
-    """A clock that goes when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

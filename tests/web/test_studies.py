@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import understudy as us
-from stagehands import TOKEN, Inside, pick
+from stagehands import TOKEN, Clock, Inside, pick
 from understudy.paper.pressure import metric, size_and_direction
 from understudy.worlds.tetris import FEATURES
 
@@ -40,14 +40,6 @@ def play(client: Inside, token: str, rng: np.random.Generator, clock: Any = None
             clock.now += state["tau"] + 1.0
         state = client.post(f"/api/games/{state['game']}/moves", json=pick(rng, state)).json()["state"]
     return pieces
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
