@@ -351,6 +351,13 @@ def _autocovariance(x: Floats) -> Floats:
     return np.asarray(np.fft.irfft(power, n=padded, axis=0)[:count] / (count * chains))
 
 
+def autocorrelation(draws: Floats) -> Floats:
+    """(chain, lag) correlation of each chain of (chain, draw) with itself, some draws later; one at lag zero."""
+    covariance = _autocovariance(draws.T[None]).T  # each chain as a quantity of its own
+    still = covariance[:, :1] <= 0.0
+    return np.where(still, 1.0, covariance / np.where(still, 1.0, covariance[:, :1]))
+
+
 def pareto_k(log_weights: Floats) -> float:
     """Shape of the generalised Pareto distribution that the largest importance weights follow.
 

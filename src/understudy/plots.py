@@ -10,7 +10,7 @@ Every function returns a matplotlib Figure that belongs to nobody else: nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,14 +18,21 @@ import numpy as np
 from understudy._arrays import Floats, Ints
 from understudy.along import hazard as hazard
 from understudy.along import reward_curve as reward_curve
-from understudy.canvas import BLUE as BLUE
-from understudy.canvas import GREY as GREY
-from understudy.canvas import INK as INK
-from understudy.canvas import ORANGE as ORANGE
-from understudy.canvas import STYLE as STYLE
-from understudy.canvas import finish as finish
-from understudy.canvas import new_figure as new_figure
-from understudy.canvas import style as style
+from understudy.canvas import (
+    BLUE,
+    CHAINS,
+    GREY,
+    INK,
+    LINES,
+    ORANGE,
+    finish,
+    intervals,
+    new_figure,
+    panels,
+    short,
+    style,
+)
+from understudy.diagnostics import autocorrelation
 from understudy.posterior import Posterior
 
 if TYPE_CHECKING:
@@ -38,9 +45,7 @@ if TYPE_CHECKING:
     from understudy.ranking import Ranking
     from understudy.reward import Reward
 
-CHAINS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000")
 PANELS = 12  # small multiples in one figure
-LINES = 40  # intervals in one figure
 FEW = 10  # states that are named, with numbers, in a table of transitions
 POINTS = 1000  # of a trace: more only makes the line thicker
 SMOOTHED = 4000  # draws behind one density curve
@@ -57,7 +62,7 @@ def posterior_densities(post: Posterior, truth: Any = None) -> Figure:
     prior = _prior_moments(post)
 
     def draw(at: Axes, k: int) -> None:
-        at.set_title(_short(post.names[k]))
+        at.set_title(short(post.names[k]))
         at.set_yticks([])
         at.spines["left"].set_visible(False)
         x = post.draws[:, :, k]
@@ -80,7 +85,7 @@ def posterior_densities(post: Posterior, truth: Any = None) -> Figure:
         at.set_ylim(bottom=0.0)
 
     columns = 3 if len(shown) in (3, 5, 6, 9) else 4
-    return _panels(
+    return panels(
         shown, draw, "What was learnt: the posterior of each coefficient", left_out, columns=columns, height=1.5
     )
 
@@ -95,14 +100,14 @@ def traces(post: Posterior) -> Figure:
     def draw(at: Axes, k: int) -> None:
         known = np.isfinite(summary.ess_bulk[k])
         words = f"   R-hat {summary.r_hat[k]:.3f}, {summary.ess_bulk[k]:.0f} effective draws" if known else ""
-        at.set_title(_short(post.names[k]) + words)
+        at.set_title(short(post.names[k]) + words)
         for i in range(chains):
             at.plot(when, post.draws[i, when, k], lw=0.6, alpha=0.75, **_chain(i, chains))
         at.margins(x=0.01)
 
     some = f"{len(when)} of {draws} draws a chain are drawn." if len(when) < draws else ""
     note = " ".join(filter(None, (left_out, some)))
-    return _panels(shown, draw, "How it was drawn: the chains over time", note, columns=2, height=1.45, below="draw")
+    return panels(shown, draw, "How it was drawn: the chains over time", note, columns=2, height=1.45, below="draw")
 
 
 def autocorrelations(post: Posterior) -> Figure:
@@ -118,7 +123,7 @@ def autocorrelations(post: Posterior) -> Figure:
     noise = 1.96 / np.sqrt(draws)
 
     def draw(at: Axes, k: int) -> None:
-        at.set_title(_short(post.names[k]))
+        at.set_title(short(post.names[k]))
         at.axhspan(-noise, noise, color=GREY, alpha=0.2, lw=0, label="what chance alone gives")
         at.axhline(0.0, color=GREY, lw=0.8)
         for i in range(chains):
@@ -128,13 +133,13 @@ def autocorrelations(post: Posterior) -> Figure:
         at.xaxis.set_major_locator(MaxNLocator(5, integer=True))
 
     title = "How long the chains remember: autocorrelation"
-    return _panels(shown, draw, title, left_out, columns=4, height=1.45, below="draws apart", share=True)
+    return panels(shown, draw, title, left_out, columns=4, height=1.45, below="draws apart", share=True)
 
 
 def value_intervals(post: Posterior, truth: Any = None) -> Figure:
     """Every coefficient on one scale: the mean, the middle half and the middle 90% of its posterior."""
     true = None if truth is None else _truth(truth, len(post.names))
-    return _intervals(post.values, post.names, true, "What was learnt, with its uncertainty", "value")
+    return intervals(post.values, post.names, true, "What was learnt, with its uncertainty", "value")
 
 
 def reward_intervals(reward: Reward, truth: Any = None) -> Figure:
@@ -144,7 +149,7 @@ def reward_intervals(reward: Reward, truth: Any = None) -> Figure:
     if true is not None:
         true = true - true.mean()
     draws = reward.draws.reshape(-1, len(names))
-    return _intervals(draws, names, true, "The reward behind the values", "reward, up to an additive constant")
+    return intervals(draws, names, true, "The reward behind the values", "reward, up to an additive constant")
 
 
 def noise_correlations(post: Posterior) -> Figure:
@@ -152,7 +157,7 @@ def noise_correlations(post: Posterior) -> Figure:
     known = post.known_noise
     if known is None:
         raise ValueError("the noise of this posterior is independent; fit with noise=us.FullNoise(base=...)")
-    names, size = [_short(str(label)) for label in known.others], len(known.others)
+    names, size = [short(str(label)) for label in known.others], len(known.others)
     middle = known.correlation.mean(axis=0)
     low, high = np.quantile(known.correlation, [0.05, 0.95], axis=0)
     with style():
@@ -182,7 +187,7 @@ def noise_correlations(post: Posterior) -> Figure:
 def transitions(learnt: LearntMDP) -> Figure:
     """What was learnt of the transitions: for each action the mean of p(y | x, a), and below it how unsure that is."""
     both = {"mean": learnt.mean_transitions, "sd": learnt.sd_transitions}
-    names, count = [_short(str(state)) for state in learnt.states], len(learnt.actions)
+    names, count = [short(str(state)) for state in learnt.states], len(learnt.actions)
     few = len(names) <= FEW
     with style():
         figure = new_figure(1.2 + 2.3 * count, 5.2)
@@ -191,7 +196,7 @@ def transitions(learnt: LearntMDP) -> Figure:
             top = 1.0 if what == "mean" else float(numbers.max()) or 1.0
             for a, at in enumerate(line):
                 image = at.imshow(numbers[a], cmap="Blues", vmin=0.0, vmax=top)
-                at.set_title(f"action {_short(str(learnt.actions[a]))}: {what}")
+                at.set_title(f"action {short(str(learnt.actions[a]))}: {what}")
                 for side in at.spines.values():
                     side.set_visible(False)
                 if few:
@@ -229,7 +234,7 @@ def skill_intervals(ranking: Ranking, most: int = LINES) -> Figure:
     label = "skill, in units of the noise of one game" + (
         "; zero is the average player" if ranking.orders.level else ""
     )
-    return _intervals(ranking.values[:, best], names, None, title, label)
+    return intervals(ranking.values[:, best], names, None, title, label)
 
 
 def calibration(prediction: Prediction) -> Figure:
@@ -278,7 +283,7 @@ def shrinkage(population: Population, names: Sequence[str] | None = None) -> Fig
         low, high = np.quantile(found.separate[:, k], [0.01, 0.99])
         low, high = min(low, found.shrunken[:, k].min()), max(high, found.shrunken[:, k].max())
         alone = np.clip(found.separate[:, k], low, high)
-        at.set_title(_short(found.names[k]))
+        at.set_title(short(found.names[k]))
         at.axvline(found.centre[k], color=GREY, lw=1.0, ls="--", label="mean of the population")
         at.plot([alone, found.shrunken[:, k]], [1, 0], color=GREY, alpha=min(1.0, 20 / len(alone)), lw=0.8)
         many = min(0.9, 40 / len(alone))
@@ -293,65 +298,7 @@ def shrinkage(population: Population, names: Sequence[str] | None = None) -> Fig
     note = "The outermost hundredth of the players alone is drawn at the edge." + (
         f" {left} coefficients are left out." if left else ""
     )
-    return _panels(shown, draw, "What the population makes of each player", note, columns=2, height=1.7)
-
-
-def _intervals(draws: Floats, names: Sequence[str], truth: Floats | None, title: str, label: str) -> Figure:
-    count = len(names)
-    shown = np.arange(count)
-    note = ""
-    if count > LINES:
-        far = np.abs(np.median(draws, axis=0)) / np.maximum(draws.std(axis=0), 1e-300)
-        shown = np.sort(np.argsort(-far, kind="stable")[:LINES])
-        note = f"Shown are the {LINES} of {count} that are most clearly not zero; {count - LINES} are left out."
-    low, lower, upper, high = np.quantile(draws[:, shown], [0.05, 0.25, 0.75, 0.95], axis=0)
-    place_of = np.arange(len(shown))[::-1]
-
-    with style():
-        figure = new_figure(7.0, 1.25 + 0.26 * len(shown))
-        at = figure.subplots()
-        at.axvline(0.0, color=GREY, lw=0.8, zorder=0)
-        at.hlines(place_of, low, high, color=BLUE, lw=1.4, label="middle 90%")
-        at.hlines(place_of, lower, upper, color=BLUE, lw=4.5, alpha=0.55, label="middle half")
-        at.plot(draws[:, shown].mean(axis=0), place_of, "o", color=BLUE, mec="white", ms=6, label="mean")
-        if truth is not None:
-            at.plot(truth[shown], place_of, "D", color="none", mec=ORANGE, mew=1.6, ms=6.5, label="truth")
-        at.set_yticks(place_of, [_short(names[int(k)]) for k in shown])
-        at.set_ylim(-0.7, len(shown) - 0.3)
-        at.set_xlabel(label)
-        at.tick_params(axis="y", length=0)
-        at.grid(axis="x", color=GREY, alpha=0.25, lw=0.6)
-        at.spines["left"].set_visible(False)
-        finish(figure, title, note)
-    return figure
-
-
-def _panels(
-    shown: Ints,
-    draw: Callable[[Axes, int], None],
-    title: str,
-    note: str,
-    *,
-    columns: int,
-    height: float,
-    below: str = "",
-    share: bool = False,
-) -> Figure:
-    """Small multiples, one panel for each coefficient, with one legend for all."""
-    columns = min(len(shown), columns)
-    rows = -(-len(shown) // columns)
-    with style():
-        figure = new_figure(8.4 if columns > 1 else 6.4, 0.9 + rows * height)
-        grid = figure.subplots(rows, columns, squeeze=False, sharex=bool(below), sharey=share)
-        for spare in grid.flat[len(shown) :]:
-            figure.delaxes(spare)
-        for i, (at, k) in enumerate(zip(grid.flat, shown, strict=False)):
-            draw(at, int(k))
-            if below and i + columns >= len(shown):  # nothing stands below this panel
-                at.set_xlabel(below)
-                at.tick_params(labelbottom=True)
-        finish(figure, title, note)
-    return figure
+    return panels(shown, draw, "What the population makes of each player", note, columns=2, height=1.7)
 
 
 def _chain(i: int, chains: int) -> dict[str, Any]:
@@ -396,19 +343,3 @@ def density(draws: Floats, grid: Floats) -> Floats:
         return np.zeros_like(grid)  # a chain that stands still has no density to draw
     bumps = np.exp(-0.5 * ((grid[:, None] - some) / width) ** 2)
     return np.asarray(bumps.mean(axis=1) / (width * np.sqrt(2.0 * np.pi)))
-
-
-def autocorrelation(draws: Floats) -> Floats:
-    """(chain, lag) correlation of each chain with itself, some draws later; one at lag zero."""
-    count = draws.shape[1]
-    off = draws - draws.mean(axis=1, keepdims=True)
-    power = np.abs(np.fft.rfft(off, n=2 * count, axis=1)) ** 2
-    covariance = np.fft.irfft(power, axis=1)[:, :count]
-    still = covariance[:, :1] <= 0.0
-    return np.where(still, 1.0, covariance / np.where(still, 1.0, covariance[:, :1]))
-
-
-def _short(name: str) -> str:
-    """A name that fits over a panel, with no letter read as mathematics."""
-    cut = name if len(name) <= 24 else f"{name[:12]}…{name[-11:]}"
-    return cut.replace("$", r"\$")

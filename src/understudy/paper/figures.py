@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from understudy._arrays import Floats
-from understudy.plots import CHAINS, GREY, INK, density, finish, new_figure, style
+from understudy.canvas import CHAINS, GREY, INK, finish, new_figure, style
+from understudy.plots import density
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

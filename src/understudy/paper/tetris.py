@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from understudy._arrays import Floats
-from understudy.diagnostics import ess_bulk
+from understudy.diagnostics import autocorrelation, ess_bulk
 from understudy.paper.figures import METHODS, boards, densities, error_curves, lines, traces
 from understudy.paper.study import Section, Study, Tell, learn
-from understudy.plots import autocorrelation
 from understudy.posterior import Posterior
 from understudy.predict import predict
 from understudy.priors import Gaussian

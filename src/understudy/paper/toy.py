@@ -12,11 +12,10 @@ import numpy as np
 
 from understudy._arrays import Floats
 from understudy.decisions import Decisions
-from understudy.diagnostics import ess_bulk
+from understudy.diagnostics import autocorrelation, ess_bulk
 from understudy.mdp import random_mdp
 from understudy.paper.figures import METHODS, lines, traces
 from understudy.paper.study import Section, Study, Tell, learn, spread_of
-from understudy.plots import autocorrelation
 from understudy.posterior import Posterior
 from understudy.priors import Flat, Gaussian, coordinates, place
 from understudy.separation import find_opening
