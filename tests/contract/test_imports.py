@@ -53,6 +53,7 @@ LAYERS = [
     {"estimator", "report", "plots", "along", "canvas"},
     {"cli", "studio", "paper", "__main__"},
 ]
+HELPERS = {"_arrays", "_files", "_netcdf"}  # below everything
 LAYER = {room: layer for layer, rooms in enumerate(LAYERS) for room in rooms}
 DOOR = len(LAYERS) - 1.5  # the package's own __init__: sees everything below the outside, seen from the outside only
 KERNEL_PARTS = {"numpy", "numba", "scipy.special"}  # scipy.special only for tables built at import
@@ -89,7 +90,7 @@ def room(name: str) -> str:
 
 
 def height(name: str) -> float:
-    return {"": DOOR, "_arrays": -1.0, "_files": -1.0, "_netcdf": -1.0}.get(room(name), LAYER.get(room(name), 0.0))
+    return {"": DOOR, **dict.fromkeys(HELPERS, -1.0), **LAYER}.get(room(name), 0.0)
 
 
 def complaints(package: Path) -> list[str]:
@@ -98,7 +99,7 @@ def complaints(package: Path) -> list[str]:
     found = [
         f"{name}: {room(name)!r} has no layer yet; place it in LAYERS of tests/contract/test_imports.py and in ARCHITECTURE.md"
         for name in known
-        if room(name) not in {"", "_arrays", "_files", "_netcdf", *LAYER}
+        if room(name) not in {"", *HELPERS, *LAYER}
     ]
     graph: dict[str, set[str]] = {name: set() for name in known}
     for name, path in known.items():
