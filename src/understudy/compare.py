@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from understudy._arrays import Floats
-from understudy.diagnostics import pareto_smoothed
 from understudy.likelihood import log_likelihood
+from understudy.pareto import pareto_smoothed
 from understudy.posterior import Posterior
 
 SHAKY = 0.7  # Pareto k beyond which leaving a decision out cannot be told from draws that saw it

@@ -33,6 +33,7 @@ LAYERS = [
         "limits",
         "posterior",
         "diagnostics",
+        "pareto",
         "priors",
         "noise",
     },

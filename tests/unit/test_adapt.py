@@ -7,12 +7,12 @@ import pytest
 
 import understudy as us
 from problems import choose, ragged_offers
-from understudy.diagnostics import pareto_k
 from understudy.engines.adapt import Proposal, learn_proposal, no_mixture, path_round, plan, with_tail
 from understudy.engines.blended import Blended
 from understudy.engines.chart import Chart
 from understudy.engines.labour import Labour
 from understudy.kernels.mixture import Mixture, log_density
+from understudy.pareto import pareto_k
 from understudy.priors import place
 
 LABOUR = Labour(value=1000.0, sweep=5000.0, width=2)

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy._arrays import Floats
-from understudy.diagnostics import ess_bulk, ess_squares, pareto_k
+from understudy.diagnostics import ess_bulk, ess_squares
 from understudy.engines.labour import Labour
 from understudy.kernels.blend import Round
 from understudy.kernels.hamiltonian import learn_step
 from understudy.kernels.mixture import Mixture, heights, refine, sample
 from understudy.kernels.target import Target, Work, log_posterior
+from understudy.pareto import pareto_k
 
 WILLING = 0.8  # the acceptance that Hamiltonian steps aim at
 LENGTH = 1.9  # of a path, in coordinates where the posterior is about one wide

@@ -20,11 +20,11 @@ import scipy.linalg as sla
 from scipy.special import gammaln
 
 from understudy._arrays import Floats
-from understudy.diagnostics import pareto_k
 from understudy.engines.base import State
 from understudy.engines.passes import Labourers, heights, prepare, slopes
 from understudy.engines.sequential import draw_sizes, effective_size, systematic
 from understudy.likelihood import posterior_mode, with_likely_size
+from understudy.pareto import pareto_k
 from understudy.priors import Placed
 from understudy.shards import Shards
 
