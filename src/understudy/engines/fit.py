@@ -233,7 +233,7 @@ def refuse_learnt_size(placed: Placed, beside: str) -> None:
 def announce_compiling(progress: bool | None) -> None:
     """Say why nothing moves for a while the first time."""
     if progress is not False and not compiled_before():
-        print("understudy: compiling its loops for this machine, once; this takes about a minute", file=sys.stderr)
+        print("understudy: compiling its loops for this machine, once; this takes half a minute or so", file=sys.stderr)
 
 
 def pick_seed(seed: int | None) -> int:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from understudy._arrays import Floats, Ints
-from understudy.kernels._jit import jit
+from understudy.kernels._jit import jit, part
 from understudy.kernels.collapsed import ROOM, Offers, Room, log_likelihood
 from understudy.kernels.design import Design, multiply, transpose_multiply
 from understudy.kernels.hamiltonian import travel
@@ -154,6 +154,22 @@ def move_players(
                 at += 1
 
 
+@part
+def move_along(
+    q: Floats, mean: Floats, root: Floats, to_mean: Floats, to_root: Floats, z: Floats, there: Floats
+) -> None:
+    """Write the place z (D,) of one player within a population, q = mean + root z, and where that is in another."""
+    for k in range(q.size):
+        z[k] = q[k] - mean[k]
+        for j in range(k):
+            z[k] -= root[k, j] * z[j]
+        z[k] /= root[k, k]
+    for k in range(q.size):
+        there[k] = to_mean[k]
+        for j in range(k + 1):
+            there[k] += to_root[k, j] * z[j]
+
+
 @jit
 def look_at_all(
     crowd: Crowd, q: Floats, mean: Floats, root: Floats, to_mean: Floats, to_root: Floats, sums: Floats
@@ -168,15 +184,7 @@ def look_at_all(
     gaps, slopes, room = np.empty(crowd.most[0]), np.empty(crowd.most[0]), room_for(crowd)
     for i in range(q.shape[0]):
         design, offers = one(crowd, width, i)
-        for k in range(width):
-            z[k] = q[i, k] - mean[k]
-            for j in range(k):
-                z[k] -= root[k, j] * z[j]
-            z[k] /= root[k, k]
-        for k in range(width):
-            there[k] = to_mean[k]
-            for j in range(k + 1):
-                there[k] += to_root[k, j] * z[j]
+        move_along(q[i], mean, root, to_mean, to_root, z, there)
         rivals = offers.copies.size
         gap, slope = gaps[:rivals], slopes[: rivals if sloped else 0]
         multiply(design, there, gap)
@@ -195,13 +203,5 @@ def follow(q: Floats, mean: Floats, root: Floats, to_mean: Floats, to_root: Floa
     width, out = q.shape[1], np.empty_like(q)
     z = np.empty(width)
     for i in range(q.shape[0]):
-        for k in range(width):
-            z[k] = q[i, k] - mean[k]
-            for j in range(k):
-                z[k] -= root[k, j] * z[j]
-            z[k] /= root[k, k]
-        for k in range(width):
-            out[i, k] = to_mean[k]
-            for j in range(k + 1):
-                out[i, k] += to_root[k, j] * z[j]
+        move_along(q[i], mean, root, to_mean, to_root, z, out[i])
     return out
