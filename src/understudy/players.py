@@ -64,7 +64,7 @@ def fit_population(
     >>> likes = np.repeat(rng.normal([1.0, -1.0], 0.5, (10, 2)), 30, axis=0)
     >>> utility = (rows * likes).sum(axis=1) + rng.normal(size=300)
     >>> d = us.Decisions(rows, range(0, 301, 2), utility.reshape(-1, 2).argmax(axis=1), groups=np.repeat(range(10), 15))
-    >>> us.fit_population(d).mean.mean(axis=(0, 1)) > 0.0
+    >>> us.fit_population(d, draws=3000).mean.mean(axis=(0, 1)) > 0.0
     array([ True, False])
     """
     if cluster is not None:

@@ -68,9 +68,9 @@ class Population:
     >>> likes = np.repeat(rng.normal([1.0, -1.0], 0.5, (10, 2)), 30, axis=0)
     >>> utility = (rows * likes).sum(axis=1) + rng.normal(size=300)
     >>> d = us.Decisions(rows, range(0, 301, 2), utility.reshape(-1, 2).argmax(axis=1), groups=np.repeat(range(10), 15))
-    >>> population = us.fit_population(d)
+    >>> population = us.fit_population(d, draws=3000)
     >>> population.player(3)
-    <Posterior: 4 chains of 1000 draws, 2 coefficients, ...>
+    <Posterior: 4 chains of 3000 draws, 2 coefficients, ...>
     >>> population.new_player().mean(axis=0) > 0.0  # draws of somebody never seen
     array([ True, False])
     """
