@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import understudy as us
-from evidence import assert_uniform_ranks
+from evidence import assert_uniform_ranks, caught
 from problems import VARIANTS, build, choose, label, mdp_offers, ragged_offers
 from understudy._arrays import Ints
 from understudy.engines.augmented import Options
 from understudy.priors import place
 
+pytestmark = pytest.mark.proves(model="choices, Gaussian prior")
 KAPPA = 4.0
 DRAWS = 63
 OFFERS = {"mdp": mdp_offers(states=5, actions=3, count=20, seed=1), "ragged": ragged_offers(4, 12, seed=2, size=0.5)}
@@ -47,24 +48,19 @@ def ranks(variant: tuple[str, Options], problem: str, replications: int, seed: i
     return out
 
 
-def _check(found: Ints) -> None:
-    for k in range(found.shape[1]):
-        assert_uniform_ranks(found[:, k], DRAWS, false_alarm=1e-6 / found.shape[1])
-
-
 @pytest.mark.parametrize(("variant", "problem"), CASES, ids=lambda x: x if isinstance(x, str) else label(x))
 def test_ranks_are_uniform(variant: tuple[str, Options], problem: str) -> None:
     """The subset that always runs: 400 replications."""
-    _check(ranks(variant, problem, 400, seed=4))
+    assert_uniform_ranks(ranks(variant, problem, 400, seed=4), DRAWS, false_alarm=1e-6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("variant", "problem"), CASES, ids=lambda x: x if isinstance(x, str) else label(x))
 def test_ranks_are_uniform_in_the_long_run(variant: tuple[str, Options], problem: str) -> None:
     """The full run: 3,000 replications."""
-    _check(ranks(variant, problem, 3_000, seed=5))
+    assert_uniform_ranks(ranks(variant, problem, 3_000, seed=5), DRAWS, false_alarm=1e-6)
 
 
 def test_a_wrong_shape_is_caught() -> None:
-    with pytest.raises(AssertionError, match="ranks are not uniform"):
-        _check(ranks(("px-both", Options()), "mdp", 400, seed=4, lost=20.0))
+    with caught("twenty degrees of freedom too few in the scale's shape", engine="px-both"):
+        assert_uniform_ranks(ranks(("px-both", Options()), "mdp", 400, seed=4, lost=20.0), DRAWS, false_alarm=1e-6)
