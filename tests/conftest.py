@@ -13,25 +13,31 @@ from typing import Any
 
 import pytest
 
-from certificate import passed, stamp
 from evidence import MEASURED
 from problems import label
+from proofs import passed, stamp
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("evidence")
-    group.addoption("--evidence", type=Path, metavar="FILE", help="add what proofs measure to FILE, a line of JSON each")
-    group.addoption("--unproven", action="store_true", help="leave out proofs that FILE says have passed with these sources")
+    group.addoption(
+        "--evidence", type=Path, metavar="FILE", help="add what proofs measure to FILE, a line of JSON each"
+    )
+    group.addoption(
+        "--unproven", action="store_true", help="leave out proofs that FILE says have passed with these sources"
+    )
 
 
 def proof_of(item: pytest.Item) -> dict[str, Any]:
     """What a test says that it proves; nothing, if it does not say so."""
     said: dict[str, Any] = {}
     for mark in item.iter_markers("proves"):  # the closest first
-        said = mark.kwargs | said
+        said = {**mark.kwargs, **said}
     if not said:
         return {}
-    given = dict(item.callspec.params) if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    given: dict[str, Any] = (
+        dict(item.callspec.params) if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    )
     said = {key: text.format(**given) for key, text in said.items()}
     if "variant" in given:
         said |= {"engine": given["variant"][0], "sampler": label(given["variant"])}

@@ -53,7 +53,12 @@ def z_of_mean(draws: Any, truth: float) -> float:
 
 
 def assert_scores(
-    scores: Any, false_alarm: float = 1e-6, degrees: float = BATCHES - 1, how: str = "oracle", what: str = "furthest", **more: Any
+    scores: Any,
+    false_alarm: float = 1e-6,
+    degrees: float = BATCHES - 1,
+    how: str = "oracle",
+    what: str = "furthest",
+    **more: Any,
 ) -> None:
     """Errors in standard errors, Student's t with so many degrees, are such as chance gives; the false-alarm rate is of all together."""
     z = np.ravel(scores)

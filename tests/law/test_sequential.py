@@ -36,7 +36,12 @@ def clouds(
 
 
 def assert_agree(
-    found: list[sequential.Cloud], mean: Floats, mean_error: Floats, sd: Floats, sd_error: Floats, how: str = "agreement"
+    found: list[sequential.Cloud],
+    mean: Floats,
+    mean_error: Floats,
+    sd: Floats,
+    sd_error: Floats,
+    how: str = "agreement",
 ) -> None:
     """Means and sds over clouds lie within Monte-Carlo error of the truth, or of draws with errors of their own."""
     means = np.array([c.weights @ c.values for c in found])

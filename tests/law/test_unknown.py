@@ -234,7 +234,9 @@ def test_ranks_are_uniform_in_the_long_run() -> None:
 WRONG = {"transitions counted twice": "twice", "rows fixed at what transitions alone suggest": "heedless"}
 
 
-@pytest.mark.parametrize("wrong", [w if v == "twice" else pytest.param(w, marks=pytest.mark.slow) for w, v in WRONG.items()])
+@pytest.mark.parametrize(
+    "wrong", [w if v == "twice" else pytest.param(w, marks=pytest.mark.slow) for w, v in WRONG.items()]
+)
 def test_a_wrong_law_of_the_rows_is_caught(wrong: str) -> None:
     with caught(wrong):
         assert_uniform_ranks(ranks(150, seed=4, **{WRONG[wrong]: True}), DRAWS, false_alarm=1e-6)
