@@ -2,7 +2,7 @@
 
     python tests/certificate.py EVIDENCE FOLDER
 
-reads the lines that `pytest --evidence EVIDENCE` wrote and puts certificate.json, certificate.md and two figures into FOLDER; the page is
+reads the lines that `pytest --evidence=EVIDENCE` wrote and puts certificate.json, certificate.md and two figures into FOLDER; the page is
 made of the JSON alone. It ends with 1 where a proof failed, or where something that the package offers has no proof.
 """
 

@@ -1,4 +1,4 @@
-"""Evidence: what proofs measure is kept, a line of JSON for each, with `--evidence FILE`; `certificate.py` makes a page of it.
+"""Evidence: what proofs measure is kept, a line of JSON for each, with `--evidence=FILE`; `certificate.py` makes a page of it.
 
 A proof is a test with the mark `proves`, which says of what: a `model` and an `engine`, and if need be the `problem`; or else a `part`
 that engines stand on. Words in braces are parameters of the test, and a parameter `variant` is an engine with its options.

@@ -129,6 +129,11 @@ def test_a_new_engine_or_door_is_asked_for_a_proof(monkeypatch: pytest.MonkeyPat
     assert refused == []
 
 
+def test_what_is_refused_is_known() -> None:
+    """An engine that came to refuse what it took would otherwise need no proof any more."""
+    assert [(model, engine) for model, engine, _ in proofs.offered()[1]] == [("choices, flat prior", "ibis")]
+
+
 def test_every_door_of_the_package_has_a_model() -> None:
     assert sorted(set(proofs.MODELS.values())) == sorted(proofs.doors())
 
