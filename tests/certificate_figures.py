@@ -30,7 +30,7 @@ def figures(stored: dict[str, Any], folder: Path) -> None:
         if found:
             with plt.rc_context(STYLE):
                 figure = draw(found)
-                figure.savefig(folder / name, dpi=130)
+                figure.savefig(folder / name, dpi=100)
                 plt.close(figure)
 
 

@@ -27,21 +27,21 @@ from understudy._arrays import Floats
 BATCHES = 50
 MEASURED: list[dict[str, Any]] = []
 """What the test that is running has measured so far; conftest.py empties it before a test and takes it after."""
+OBJECTIONS: list[list[dict[str, Any]]] = []
+"""Within `caught`, what was objected to: the last list."""
 
 
 class Off(AssertionError):
     """Something was measured that lies further off than chance, or the tolerance, allows."""
 
-    def __init__(self, sentence: str, measured: dict[str, Any]) -> None:
-        super().__init__(sentence)
-        self.measured = measured
-
 
 def judge(right: bool, sentence: str, **measured: Any) -> None:
     """Write down what was measured, and object if it is not right."""
     MEASURED.append(measured)
-    if not right:
-        raise Off(sentence, measured)
+    if not right and OBJECTIONS:
+        OBJECTIONS[-1].append(measured)
+    elif not right:
+        raise Off(sentence)
 
 
 def z_of_mean(draws: Any, truth: float) -> float:
@@ -133,15 +133,17 @@ def assert_same(found: Any, other: Any) -> None:
 def caught(mutant: str, **about: str) -> Iterator[None]:
     """The checks inside are made of something wrong on purpose: one of them must object, or this does.
 
-    What it measured is no evidence of the right thing. `about` says what is not clear from the test's mark.
+    All of them are made, and what they measured is no evidence of the right thing. `about` says what is not clear from the test's mark.
     """
     before = len(MEASURED)
+    OBJECTIONS.append([])
     try:
         yield
-    except Off as off:
-        MEASURED[before:] = [{"how": "mutant", "mutant": mutant, "by": off.measured, **about}]
-    else:
+    finally:
+        found = OBJECTIONS.pop()
+    if not found:
         pytest.fail(f"the mutant '{mutant}' passes for a right sampler")
+    MEASURED[before:] = [{"how": "mutant", "mutant": mutant, "by": found, **about}]
 
 
 def mutant(tmp_path: Path, file: str, old: str, new: str) -> ModuleType:

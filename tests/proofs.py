@@ -68,8 +68,9 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def stamp(test: Path) -> str:
-    """What evidence is good for: these sources, these versions, this very file of tests."""
-    return hashlib.sha256(f"{sources()} {versions()}".encode() + test.read_bytes()).hexdigest()[:16]
+    """What evidence is good for: these sources and versions, this very file of tests, and what all tests share."""
+    shared = [Path(__file__).with_name(name).read_bytes() for name in ("evidence.py", "problems.py")]
+    return hashlib.sha256(b"".join([f"{sources()} {versions()}".encode(), test.read_bytes(), *shared])).hexdigest()[:16]
 
 
 def read(file: Path) -> list[Proof]:
@@ -166,7 +167,7 @@ def compact(proof: Proof) -> Proof:
     groups: dict[Any, dict[str, Any]] = {}
     for each in proof.get("measured", []):
         if each["how"] == "mutant":
-            by = each.pop("by")
+            by = min(each["by"], key=margin)
             each = each | {"by": {"how": by["how"], "limit": by.get("limit"), "worst": worst_of(by)}}
         key = (each["how"], each.get("limit"), each.get("degrees"), each.get("mutant"))
         if key not in groups:
@@ -192,6 +193,14 @@ def worst_of(measured: dict[str, Any]) -> float | None:
         else measured.get("error")
     )
     return None if worst is None else float(worst)
+
+
+def margin(measured: dict[str, Any]) -> float:
+    """How much room there was to the limit, as a factor; below one where there was none, and zero where nothing was left to chance."""
+    worst = worst_of(measured)
+    if worst is None:
+        return 0.0
+    return worst / measured["limit"] if "p" in measured else measured["limit"] / worst if worst else math.inf
 
 
 # What follows from it
@@ -256,13 +265,8 @@ def verdict(stored: dict[str, Any]) -> str:
     ran = [p for p in stored["proofs"] if p["outcome"] == "passed"]
     if wrong or bare or not ran:
         return f"NOT CERTIFIED: {len(wrong)} proofs failed, {len(bare)} of {len(stored['offered'])} things that are offered have no proof"
-    late = sum(p["long"] and p["outcome"] != "passed" for p in stored["proofs"])
-    long = sum(p["long"] for p in ran)
-    which = (
-        "the quick ones"
-        if not long
-        else f"{long} long ones among them, {late} long ones still to come"
-        if late
-        else "all long ones among them"
-    )
-    return f"CERTIFIED: {len(ran)} proofs passed, {which}; everything that is offered has one"
+    long = sum(proof["long"] for proof in ran)
+    late = sum(proof["long"] and proof["outcome"] != "passed" for proof in stored["proofs"])
+    which = f"{long} long ones among them" if long else "the quick ones"
+    rest = f"; {late} long ones are still to come" if late else ""
+    return f"CERTIFIED: {len(ran)} proofs passed, {which}{rest}; everything that is offered has one"

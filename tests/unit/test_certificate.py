@@ -112,10 +112,13 @@ def test_long_proofs_that_are_missing_are_named(make: Any) -> None:
     skipped = line(4, "skipped", **DA) | {"long": True, "why": "Skipped: something is not installed"}
     code, text = make(late, line(1, **DA), line(2, **BLENDED) | {"long": True}, skipped)
     assert code == 0
-    assert "1 long ones among them, 2 long ones still to come" in text
+    assert "1 long ones among them; 2 long ones are still to come" in text
     assert "| `unit/test_certificate.py::test_3` | 1 | not run |" in text
     assert "| `unit/test_certificate.py::test_4` | 1 | something is not installed |" in text
-    assert "all long ones among them" in make(late, line(3, **DA) | {"long": True}, line(2, **BLENDED))[1]
+    assert (
+        "2 proofs passed, 1 long ones among them; everything"
+        in make(late, line(3, **DA) | {"long": True}, line(2, **BLENDED))[1]
+    )
 
 
 def test_a_new_engine_or_door_is_asked_for_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,6 +157,15 @@ def test_checks_object_and_write_down_what_they_saw() -> None:
         with pytest.raises(Off):
             check()
     assert [each["how"] for each in MEASURED] == list(wrong)
+
+
+def test_a_mutant_is_told_with_the_clearest_objection(make: Any) -> None:
+    lines = [line(1, **DA), line(2, **BLENDED), line(3, "failed", **DA)]
+    with caught("two mistakes"):
+        for error in (1e-3, 2e-2, 0.0):
+            assert_error(error, 1e-4)
+    text = make(*lines[:2], lines[2] | {"outcome": "passed", "measured": list(MEASURED)})[1]
+    assert "| two mistakes | choices, flat prior, da | error 0.02 (1e-04) |" in text
 
 
 def test_a_mutant_that_passes_is_a_failure() -> None:
@@ -224,7 +236,7 @@ def test_what_tests_measure_is_kept_also_by_workers_and_what_has_passed_is_not_r
     assert last["test_right[other]"]["model"] == "choices, other prior"
     right, mistake = last["test_right[flat]"]["measured"]
     assert right == {"how": "error", "error": 1e-9, "limit": 1e-8, "count": 1}
-    assert (mistake["mutant"], mistake["model"], mistake["by"]["error"]) == ("a mistake", "another", 1.0)
+    assert (mistake["mutant"], mistake["model"], mistake["by"][0]["error"]) == ("a mistake", "another", 1.0)
     said, lines = run("--unproven", "-m", "")
     assert "2 failed, 2 passed, 2 deselected" in said
     assert last.keys() | {"test_long"} == {each["test"].partition("::")[2] for each in lines}
