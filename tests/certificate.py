@@ -45,8 +45,9 @@ ENGINES = """\
 
 Where a cell says 2.9 of 104 (5.6), the furthest of 104 errors is 2.9 standard errors, and 5.6 would have been a failure. *Oracle*: means, sds and
 evidence against an exact posterior. *Calibration*: the smallest p-value of the truth's ranks; one below the limit in brackets would have been a
-failure. *Geweke*: moments of the joint chain against the prior. *Agreement*: against another sampler. *Same*: comparisons to the last
-bit. *Mutants*: wrong versions that were caught."""
+failure. *Geweke*: moments of the joint chain against the prior. *Agreement*: against another sampler, or with the
+same draws bit for bit. *Mutants*: wrong versions that were caught. *Tests*: where; two states is
+`test_two_states.py` in `tests/law` or `tests/unit`."""
 
 CALIBRATION = """\
 ## Calibration
@@ -131,8 +132,9 @@ def table(head: str, rows: Iterable[Iterable[object]]) -> str:
 
 
 def files(found: Found) -> str:
-    """The files of tests that these proofs are in."""
-    return ", ".join(sorted({f"`{Path(proof['test'].partition('::')[0]).stem}`" for proof, _ in found}))
+    """The files of tests that these proofs are in, as words."""
+    names = {Path(proof["test"].partition("::")[0]).stem.removeprefix("test_").replace("_", " ") for proof, _ in found}
+    return ", ".join(sorted(names))
 
 
 def told(how: str, worst: float | None, limit: float | None) -> str:
@@ -165,7 +167,7 @@ def facts(stored: dict[str, Any]) -> str:
         ("on", stored["machine"]),
         ("finished", f"{stored['made']}, after {hours:.1f} hours of work"),
     ]
-    return TOP + "\n\n" + table("of | ", rows)
+    return TOP + "\n\n" + table("certified | ", rows)
 
 
 def engines(stored: dict[str, Any]) -> str:
@@ -178,15 +180,15 @@ def engines(stored: dict[str, Any]) -> str:
         }
         every = [pair for found in mine.values() for pair in found]
         name = engine or ", ".join(sorted({proof["engine"] for proof, _ in every if "engine" in proof}))
+        bits = f"{len(mine['same'])} bit for bit" if mine["same"] else ""
+        agreement = "; ".join(filter(None, [furthest(mine["agreement"]), bits]))
         caught = len({each["mutant"] for _, each in mine["mutant"]})
         rows.append(
             (model, f"`{name}`" + " **no proof**" * ([model, engine] in bare), furthest(mine["oracle"]), smallest(mine["calibration"]),
-             furthest(mine["Geweke"]), furthest(mine["agreement"]), len(mine["same"]) or "", caught or "", files(every))
+             furthest(mine["Geweke"]), agreement, caught or "", files(every))
         )  # fmt: skip
     return (
-        ENGINES
-        + "\n\n"
-        + table("model | engine | oracle | calibration | Geweke | agreement | same | mutants | tests", rows)
+        ENGINES + "\n\n" + table("model | engine | oracle | calibration | Geweke | agreement | mutants | tests", rows)
     )
 
 
