@@ -95,7 +95,7 @@ REPEAT = """\
 
 ```bash
 scripts/certify         # the quick proofs; writes a page like this one into .venv/certificate
-scripts/certify --full  # all of them, for hours; can be interrupted and goes on where it was; writes this very page
+scripts/certify --full  # all of them, for an hour or more; can be interrupted and goes on where it was; writes this very page
 scripts/test            # all other tests too; fails where an engine or a model has no proof
 ```
 
