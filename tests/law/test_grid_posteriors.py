@@ -87,7 +87,7 @@ def test_counting_both_translations_of_action_rewards_is_caught(
     assert engine.move.lost == 1.0
     wrong = replace(engine, move=engine.move._replace(lost=2.0))
     with caught("both translations of action rewards counted", engine="px-both"):
-        check(long_run(wrong, 100_000, seed=2, init=np.zeros(4)), *exact["action rewards", "flat prior"])
+        check(long_run(wrong, 600_000, seed=2, init=np.zeros(4)), *exact["action rewards", "flat prior"])
 
 
 @pytest.mark.proves(engine="blended", problem="coefficients tied by the prior")
