@@ -1,12 +1,18 @@
-"""Tolerances as sentences: each check states its false-alarm rate and takes its error from the draws themselves."""
+"""Tolerances as sentences: each check states its false-alarm rate and takes its error from the draws themselves.
+
+What a check measures it also writes down, whether it is right or not: the certificate is made of that.
+"""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import shutil
 import sys
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +25,23 @@ import understudy
 from understudy._arrays import Floats
 
 BATCHES = 50
+MEASURED: list[dict[str, Any]] = []
+"""What the test that is running has measured so far; conftest.py empties it before a test and takes it after."""
+OBJECTIONS: list[list[dict[str, Any]]] = []
+"""Within `caught`, what was objected to: the last list."""
+
+
+class Off(AssertionError):
+    """Something was measured that lies further off than chance, or the tolerance, allows."""
+
+
+def judge(right: bool, sentence: str, **measured: Any) -> None:
+    """Write down what was measured, and object if it is not right."""
+    MEASURED.append(measured)
+    if not right and OBJECTIONS:
+        OBJECTIONS[-1].append(measured)
+    elif not right:
+        raise Off(sentence)
 
 
 def z_of_mean(draws: Any, truth: float) -> float:
@@ -29,39 +52,98 @@ def z_of_mean(draws: Any, truth: float) -> float:
     return float((means.mean() - truth) / (means.std(ddof=1) / np.sqrt(BATCHES)))
 
 
-def limit(false_alarm: float) -> float:
-    """The |z| that a right answer passes with probability `false_alarm`."""
-    return float(st.t.isf(false_alarm / 2, BATCHES - 1))
+def assert_scores(
+    scores: Any,
+    false_alarm: float = 1e-6,
+    degrees: float = BATCHES - 1,
+    how: str = "oracle",
+    what: str = "furthest",
+    **more: Any,
+) -> None:
+    """Errors in standard errors, Student's t with so many degrees, are such as chance gives; the false-alarm rate is of all together."""
+    z = np.ravel(scores)
+    limit = float(st.t.isf(false_alarm / 2 / z.size, degrees))
+    worst = float(np.abs(z).max())
+    judge(
+        bool(worst < limit), f"{what}: {worst:.1f} standard errors off, where {limit:.1f} are allowed",
+        how=how, z=[round(float(each), 2) for each in z], limit=round(limit, 2), alarm=false_alarm,
+        degrees=None if math.isinf(degrees) else degrees, **more,
+    )  # fmt: skip
 
 
-def assert_mean(draws: Any, truth: float, false_alarm: float = 1e-6) -> None:
+def assert_mean(draws: Any, truth: float, false_alarm: float = 1e-6, how: str = "oracle") -> None:
     """The draws' mean agrees with the truth within Monte-Carlo error."""
-    z = z_of_mean(draws, truth)
-    assert abs(z) < limit(false_alarm), f"mean {np.mean(draws):.5f}, should be {truth:.5f}: {z:.1f} standard errors off"
+    mean, sd = float(np.mean(draws)), float(np.std(draws))
+    error = abs(mean - truth) / sd if sd > 0 else None
+    what = f"mean {mean:.5f}, should be {truth:.5f}"
+    assert_scores(z_of_mean(draws, truth), false_alarm, how=how, what=what, error=error)
 
 
 def assert_sd(draws: Any, mean: float, sd: float, false_alarm: float = 1e-6) -> None:
     """The draws' spread about the true mean agrees with the true sd within Monte-Carlo error."""
     squares = (np.asarray(draws) - mean) ** 2
-    z = z_of_mean(squares, sd**2)
-    assert abs(z) < limit(false_alarm), (
-        f"sd {np.sqrt(squares.mean()):.5f}, should be {sd:.5f}: {z:.1f} standard errors off"
+    found = float(np.sqrt(squares.mean()))
+    assert_scores(
+        z_of_mean(squares, sd**2), false_alarm, what=f"sd {found:.5f}, should be {sd:.5f}", error=abs(found / sd - 1.0)
     )
 
 
 def assert_uniform_ranks(ranks: Any, highest: int, false_alarm: float = 1e-6) -> None:
-    """Ranks 0..highest of the truth among the draws are uniform, by a chi-squared test over 16 or so bins."""
+    """Ranks 0..highest of the truth among the draws are uniform, by a chi-squared test over 16 or so bins.
+
+    A matrix of ranks has a column for each quantity, and the false-alarm rate is of all together.
+    """
     bins = min(16, highest + 1)
     assert (highest + 1) % bins == 0, "the ranks must fall into equal bins"
-    counts = np.bincount(np.asarray(ranks) * bins // (highest + 1), minlength=bins)
-    p = float(st.chisquare(counts).pvalue)
-    assert p > false_alarm, f"ranks are not uniform: p = {p:.1e}, counts {counts}"
+    columns = np.asarray(ranks).reshape(len(ranks), -1).T * bins // (highest + 1)
+    counts = np.array([np.bincount(column, minlength=bins) for column in columns])
+    p = st.chisquare(counts, axis=1).pvalue
+    worst = int(p.argmin())
+    judge(
+        bool(p[worst] > false_alarm / len(p)), f"ranks are not uniform: p = {p[worst]:.1e}, counts {counts[worst]}",
+        how="calibration", counts=counts.tolist(), p=[float(f"{each:.3g}") for each in p], limit=false_alarm / len(p), alarm=false_alarm,
+    )  # fmt: skip
 
 
-def assert_calibrated(ranks: Any, highest: int, false_alarm: float = 1e-6) -> None:
-    """Every column of (replications, quantities) ranks is uniform; the false-alarm rate is that of all together."""
-    for each in ranks.T:
-        assert_uniform_ranks(each, highest, false_alarm / ranks.shape[1])
+def assert_law(place: Any, false_alarm: float = 1e-6) -> None:
+    """Places of draws in their law, which is to say its distribution function of them, are uniform: Kolmogorov and Smirnov."""
+    p = float(st.kstest(np.ravel(place), "uniform").pvalue)
+    judge(
+        p > false_alarm, f"draws do not have their law: p = {p:.1e}", how="law", p=[p], limit=false_alarm, alarm=false_alarm
+    )  # fmt: skip
+
+
+def assert_error(errors: Any, tolerance: float) -> None:
+    """Errors against something exact are below the tolerance; nothing here is left to chance."""
+    each = np.abs(np.ravel(errors))
+    worst = float(each.max())
+    judge(
+        bool(worst < tolerance), f"wrong by {worst:.2g}, where {tolerance:.2g} is allowed",
+        how="error", error=worst, limit=tolerance, count=each.size,
+    )  # fmt: skip
+
+
+def assert_same(found: Any, other: Any) -> None:
+    """Equal to the last bit."""
+    same = np.array_equal(found, other)
+    judge(same, "not the same to the last bit", how="same", count=int(np.size(found)))
+
+
+@contextmanager
+def caught(mutant: str, **about: str) -> Iterator[None]:
+    """The checks inside are made of something wrong on purpose: one of them must object, or this does.
+
+    All of them are made, and what they measured is no evidence of the right thing. `about` says what is not clear from the test's mark.
+    """
+    before = len(MEASURED)
+    OBJECTIONS.append([])
+    try:
+        yield
+    finally:
+        found = OBJECTIONS.pop()
+    if not found:
+        pytest.fail(f"the mutant '{mutant}' passes for a right sampler")
+    MEASURED[before:] = [{"how": "mutant", "mutant": mutant, "by": found, **about}]
 
 
 def mutant(tmp_path: Path, file: str, old: str, new: str) -> ModuleType:

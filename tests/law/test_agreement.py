@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.stats as st
 
 import understudy as us
+from evidence import assert_scores
 from problems import fixed_round, warm_draws
 from understudy._arrays import Floats
 from understudy.decisions import Decisions
@@ -24,7 +24,7 @@ from understudy.diagnostics import mcse_mean, mcse_sd, spread
 from understudy.engines.blended import Blended
 from understudy.priors import Placed, place
 
-FALSE_ALARM = 1e-6
+pytestmark = pytest.mark.proves(model="choices, Gaussian prior", engine="blended", problem="{kind}")
 FEW, MANY = 4, 200  # data sets of each kind: always, and with --slow
 
 
@@ -82,9 +82,7 @@ def scores(kind: str, count: int) -> Floats:
 
 
 def check(z: Floats) -> None:
-    assert np.isfinite(z).all()
-    limit = st.norm.isf(FALSE_ALARM / 2 / z.size)
-    assert np.abs(z).max() < limit, f"furthest off by {np.abs(z).max():.1f} standard errors; {limit:.1f} are allowed"
+    assert_scores(z, false_alarm=1e-6, degrees=np.inf, how="agreement")
 
 
 @pytest.mark.parametrize("kind", KINDS)

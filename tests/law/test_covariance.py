@@ -15,7 +15,7 @@ import pytest
 import scipy.stats as st
 
 import understudy as us
-from evidence import assert_calibrated, limit, mutant, z_of_mean
+from evidence import assert_scores, assert_uniform_ranks, caught, mutant, z_of_mean
 from problems import warm_draws
 from understudy._arrays import Floats, Ints
 from understudy.engines.conditioned import Conditioned
@@ -23,6 +23,7 @@ from understudy.engines.wishart import Wishart
 from understudy.noise import PlacedNoise, place_noise
 from understudy.priors import place
 
+pytestmark = pytest.mark.proves(model="choices, noise covariance")
 DRAWS = 63
 PRIOR = us.Gaussian(1.0)
 ENGINES = {"conditioned": (Conditioned, 300, 3), "da": (Wishart, 200, 25)}  # warm-up, thinning by their memories
@@ -75,19 +76,21 @@ def ranks(engine: Any, warmup: int, thin: int, scale: str, replications: int, se
     return out[:, [k for k in range(9) if scale == "trace" or k != 3]]
 
 
+@pytest.mark.proves(engine="{name}", problem="{scale}")
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", ENGINES)
 def test_ranks_are_uniform(name: str, scale: str) -> None:
     """The subset that always runs: 150 replications."""
-    assert_calibrated(ranks(*ENGINES[name], scale, 150, seed=2), DRAWS)
+    assert_uniform_ranks(ranks(*ENGINES[name], scale, 150, seed=2), DRAWS, false_alarm=1e-6)
 
 
 @pytest.mark.slow
+@pytest.mark.proves(engine="{name}", problem="{scale}")
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", ENGINES)
 def test_ranks_are_uniform_in_the_long_run(name: str, scale: str) -> None:
     """The full run: 2,000 replications."""
-    assert_calibrated(ranks(*ENGINES[name], scale, 2_000, seed=3), DRAWS)
+    assert_uniform_ranks(ranks(*ENGINES[name], scale, 2_000, seed=3), DRAWS, false_alarm=1e-6)
 
 
 @cache
@@ -100,22 +103,23 @@ def moments(engine: Any, warmup: int, draws: int, thin: int, scale: str, flat: b
     return np.asarray(np.arcsinh(warm_draws(np.random.default_rng(7), machine, warmup, draws, thin)[0]))
 
 
-def disagreement(conditioned: Any, augmented: Any, scale: str, flat: bool) -> float:
-    """The largest difference of means and of squares between the two engines, in standard errors."""
+def check(conditioned: Any, augmented: Any, scale: str, flat: bool) -> None:
+    """Means and squares of the two engines agree."""
     one, two = moments(conditioned, 1_000, 8_000, 1, scale, flat), moments(augmented, 1_000, 5_000, 8, scale, flat)
-    worst = 0.0
+    scores = []
     for power in (1, 2):
         for k in np.flatnonzero(one.std(axis=0) > 1e-9):
             a, b = one[:, k] ** power, two[:, k] ** power
             error = np.hypot(a.mean() / z_of_mean(a, 0.0), b.mean() / z_of_mean(b, 0.0))
-            worst = max(worst, abs(a.mean() - b.mean()) / error)
-    return worst
+            scores.append((a.mean() - b.mean()) / error)
+    assert_scores(scores, false_alarm=1e-6, how="agreement")
 
 
+@pytest.mark.proves(engine="conditioned and da", problem="{scale}")
 @pytest.mark.parametrize(("scale", "flat"), [("trace", True), ("first", False)])
 def test_the_engines_agree(scale: str, flat: bool) -> None:
-    """18 comparisons at a false-alarm rate of one in a million."""
-    assert disagreement(Conditioned, Wishart, scale, flat) < limit(1e-6 / 18)
+    """Under a flat prior and a proper one."""
+    check(Conditioned, Wishart, scale, flat)
 
 
 def test_the_uncorrected_step_is_caught(tmp_path: Path) -> None:
@@ -124,7 +128,8 @@ def test_the_uncorrected_step_is_caught(tmp_path: Path) -> None:
         tmp_path, "kernels/wishart.py", "if log_ratio < -rng.standard_exponential():", "if log_ratio < -np.inf:"
     )
     engine = __import__(f"{wrong.__name__}.engines.wishart", fromlist=["Wishart"]).Wishart
-    assert disagreement(Conditioned, engine, "trace", True) > limit(1e-6 / 18)
+    with caught("every covariance accepted, whatever its scale", engine="da"):
+        check(Conditioned, engine, "trace", True)
 
 
 @pytest.mark.slow
@@ -132,7 +137,8 @@ def test_a_forgotten_jacobian_is_caught(tmp_path: Path) -> None:
     """The coordinates of the covariance have a density of their own."""
     wrong = mutant(tmp_path, "kernels/conditioned.py", "stretch = float(i)", "stretch = 0.0")
     engine = __import__(f"{wrong.__name__}.engines.conditioned", fromlist=["Conditioned"]).Conditioned
-    assert disagreement(engine, Wishart, "trace", True) > limit(1e-6 / 18)
+    with caught("Jacobian of the covariance's coordinates forgotten", engine="conditioned"):
+        check(engine, Wishart, "trace", True)
 
 
 @pytest.mark.slow
@@ -140,4 +146,5 @@ def test_a_forgotten_scale_is_caught(tmp_path: Path) -> None:
     """The coefficients' prior is on the reported scale, not on the one the chain works in."""
     wrong = mutant(tmp_path, "kernels/conditioned.py", "stretch = float(free)", "stretch = 0.0")
     engine = __import__(f"{wrong.__name__}.engines.conditioned", fromlist=["Conditioned"]).Conditioned
-    assert disagreement(engine, Wishart, "first", False) > limit(1e-6 / 18)
+    with caught("the coefficients' prior on the wrong scale", engine="conditioned"):
+        check(engine, Wishart, "first", False)

@@ -16,9 +16,13 @@ from typing import Any, Protocol
 
 import pytest
 
+from evidence import caught, judge
 from mortals import PROBLEMS
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here"),
+    pytest.mark.proves(part="killed and resumed: {problem}"),
+]
 TESTS = Path(__file__).parents[1]
 ALIKE = ("px-scale", "px-translate", "a learnt size")  # engines whose siblings are killed every time
 ROUNDS = 7  # for each of 16 problems: 112 in all
@@ -54,19 +58,21 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
             process.stdin.close()
 
 
+def check(found: Any, deaths: int) -> None:
+    """As many deaths at least, and the draws of an undisturbed run."""
+    assert sum(found["deaths"]) >= deaths
+    judge(found["wrong"] == [], f"not the same after all: {found['wrong']}", how="same", count=sum(found["deaths"]))
+
+
 @pytest.mark.parametrize("problem", [pytest.param(p, marks=pytest.mark.slow) if p in ALIKE else p for p in PROBLEMS])
 def test_killed_and_resumed_it_ends_with_the_same_draws(ask: Ask, problem: str) -> None:
-    found = ask(problem, 1, seed=1)
-    assert found["wrong"] == []
-    assert sum(found["deaths"]) >= 1
+    check(ask(problem, 1, seed=1), 1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_hundred_rounds(ask: Ask, problem: str) -> None:
-    found = ask(problem, ROUNDS, seed=2)
-    assert found["wrong"] == []
-    assert sum(found["deaths"]) >= ROUNDS
+    check(ask(problem, ROUNDS, seed=2), ROUNDS)
 
 
 @pytest.mark.parametrize(
@@ -75,8 +81,8 @@ def test_a_hundred_rounds(ask: Ask, problem: str) -> None:
 def test_a_new_process_goes_on_to_the_same_draws(ask: Ask, problem: str) -> None:
     """What a process has loaded before, and in which order, must not matter to the last digit."""
     found = ask(problem, 1, seed="fresh", deaths=[("rename", 12)], fresh=True)
-    assert found["wrong"] == []
     assert found["deaths"] == [1]
+    check(found, 1)
 
 
 MUTANTS = {
@@ -92,10 +98,13 @@ MUTANTS = {
 }
 
 
+@pytest.mark.proves(part="killed and resumed")
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_wrong_checkpoints_are_noticed(ask: Ask, mutant: str) -> None:
-    problem, _, complaint = MUTANTS[mutant]
+    problem, description, complaint = MUTANTS[mutant]
     early, late = [("rename", 2), ("rename", 1), ("rename", 1)], [("rename", 5), ("rename", 6), ("rename", 7)]
     deaths = early if mutant == "stage" else late  # of seven stages, the first ones
     found = ask(problem, 1, seed=f"without {mutant}", deaths=deaths, mutant=mutant)
     assert any(complaint in each for each in found["wrong"]), found
+    with caught(description):
+        check(found, 1)

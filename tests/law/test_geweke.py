@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import understudy as us
-from evidence import limit, z_of_mean
+from evidence import assert_scores, caught, z_of_mean
 from problems import VARIANTS, build, choose, fixed_round, label, mdp_offers, ragged_offers
 from understudy._arrays import Floats
 from understudy.decisions import Decisions
@@ -22,9 +22,10 @@ from understudy.kernels.augmentation import sweep
 from understudy.kernels.expansion import Scratch
 from understudy.priors import place
 
+pytestmark = pytest.mark.proves(model="choices, Gaussian prior")
 KAPPA = 4.0
 OFFERS = {"mdp": mdp_offers(states=5, actions=3, count=12, seed=1), "ragged": ragged_offers(4, 12, seed=2)}
-FALSE_ALARM, STEPS = 1e-6, 25_000
+STEPS = 25_000
 
 
 def joint_draws(engine: Augmented, offers: Decisions, steps: int, seed: int) -> Floats:
@@ -60,13 +61,13 @@ def joint_draws_of_blended(offers: Decisions, steps: int, seed: int) -> Floats:
     return out
 
 
-def worst_z(draws: Floats, offers: Decisions) -> float:
-    """The furthest that any mean, second moment or product of two values lies from the prior's, in standard errors."""
+def check(draws: Floats, offers: Decisions) -> None:
+    """Every mean, second moment and product of two values is that of the prior."""
     placed = place(us.Gaussian(KAPPA), offers)
     q = draws @ placed.basis / np.sqrt(KAPPA)
     scores = [z_of_mean(q[:, i], 0.0) for i in range(q.shape[1])]
     scores += [z_of_mean(q[:, i] * q[:, j], float(i == j)) for i in range(q.shape[1]) for j in range(i + 1)]
-    return float(np.max(np.abs(scores)))
+    assert_scores(scores, false_alarm=1e-6, how="Geweke")
 
 
 def _applies(variant: tuple[str, Options], problem: str) -> bool:
@@ -74,7 +75,6 @@ def _applies(variant: tuple[str, Options], problem: str) -> bool:
 
 
 CASES = [(v, p) for p in OFFERS for v in VARIANTS if _applies(v, p)]
-COMPARISONS = 4 * 7 / 2
 
 
 @pytest.mark.parametrize(("variant", "problem"), CASES, ids=lambda x: x if isinstance(x, str) else label(x))
@@ -82,13 +82,13 @@ def test_joint_chain_keeps_the_prior(variant: tuple[str, Options], problem: str)
     offers = OFFERS[problem]
     chosen, _ = choose(np.random.default_rng(0), offers, np.zeros(len(offers.names)))
     engine = build(variant, offers.with_choices(chosen), us.Gaussian(KAPPA))
-    assert worst_z(joint_draws(engine, offers, STEPS, seed=3), offers) < limit(FALSE_ALARM / COMPARISONS)
+    check(joint_draws(engine, offers, STEPS, seed=3), offers)
 
 
+@pytest.mark.proves(engine="blended")
 @pytest.mark.parametrize("problem", OFFERS)
 def test_joint_chain_of_the_blended_engine_keeps_the_prior(problem: str) -> None:
-    offers = OFFERS[problem]
-    assert worst_z(joint_draws_of_blended(offers, 10_000, seed=3), offers) < limit(FALSE_ALARM / COMPARISONS)
+    check(joint_draws_of_blended(OFFERS[problem], 10_000, seed=3), OFFERS[problem])
 
 
 def test_a_wrong_shape_is_caught() -> None:
@@ -97,4 +97,5 @@ def test_a_wrong_shape_is_caught() -> None:
     chosen, _ = choose(np.random.default_rng(0), offers, np.zeros(5))
     engine = build(("px-both", Options()), offers.with_choices(chosen), us.Gaussian(KAPPA))
     wrong = replace(engine, move=engine.move._replace(lost=12.0))
-    assert worst_z(joint_draws(wrong, offers, STEPS, seed=3), offers) > limit(FALSE_ALARM)
+    with caught("half the rows missing from the scale's shape", engine="px-both"):
+        check(joint_draws(wrong, offers, STEPS, seed=3), offers)

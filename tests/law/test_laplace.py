@@ -10,7 +10,7 @@ import pytest
 import scipy.stats as st
 
 import understudy as us
-from evidence import assert_calibrated
+from evidence import assert_same, assert_scores, assert_uniform_ranks, caught
 from problems import choose, features, mdp_offers, ragged_offers, two_files
 from understudy import shards
 from understudy._arrays import Floats, Ints
@@ -22,6 +22,7 @@ from understudy.engines.tally import merged
 from understudy.priors import place
 
 PRIOR = us.Gaussian(25.0)
+LAPLACE = pytest.mark.proves(model="choices, Gaussian prior", engine="laplace")
 
 
 def states(count: int) -> us.Decisions:
@@ -32,16 +33,21 @@ def states(count: int) -> us.Decisions:
 
 def assert_agree(one: us.Posterior, other: us.Posterior) -> None:
     """Means and sds of two sets of draws agree within their Monte-Carlo errors."""
-    limit = st.norm.isf(0.5e-6 / (2 * len(one.mean)))
-    moved = one.sd > 0
-    for what, error, a, b in (("mean", mcse_mean, one.mean, other.mean), ("sd", mcse_sd, one.sd, other.sd)):
-        z = (a - b)[moved] / np.hypot(error(one.draws), error(other.draws))[moved]
-        assert np.abs(z).max() < limit, f"{what}: {z.round(1)} standard errors apart"
+    moved, pairs = one.sd > 0, ((mcse_mean, one.mean, other.mean), (mcse_sd, one.sd, other.sd))
+    scores = [(a - b)[moved] / np.hypot(error(one.draws), error(other.draws))[moved] for error, a, b in pairs]
+    assert_scores(scores, false_alarm=1e-6, degrees=np.inf, how="agreement")
 
 
-@pytest.mark.parametrize("decisions", [features(600), states(800)], ids=["features", "centred states"])
-@pytest.mark.parametrize("prior", [PRIOR, us.Gaussian("learn", scale=3.0)], ids=["given", "learnt"])
-def test_it_agrees_with_the_default_engine(decisions: us.Decisions, prior: us.Gaussian) -> None:
+PROBLEMS = {"features": features(600), "centred states": states(800)}
+PRIORS = {"Gaussian prior": PRIOR, "learnt size": us.Gaussian("learn", scale=3.0)}
+
+
+@LAPLACE
+@pytest.mark.proves(model="choices, {which}")
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("which", PRIORS)
+def test_it_agrees_with_the_default_engine(problem: str, which: str) -> None:
+    decisions, prior = PROBLEMS[problem], PRIORS[which]
     found = us.fit(decisions, prior, engine="laplace", draws=4000)
     assert found.settings["pareto_k"] < 0.5
     assert found.settings["effective"] > 0.8 * 16_000
@@ -60,9 +66,11 @@ def ranks(replications: int, seed: int) -> Ints:
     return np.array(found)
 
 
+@LAPLACE
+@pytest.mark.proves(problem="features")
 @pytest.mark.parametrize("replications", [200, pytest.param(3000, marks=pytest.mark.slow)])
 def test_ranks_are_uniform(replications: int) -> None:
-    assert_calibrated(ranks(replications, seed=8), 63)
+    assert_uniform_ranks(ranks(replications, seed=8), 63, false_alarm=1e-6)
 
 
 def narrow(piece: Piece, v: Floats) -> Floats:
@@ -72,6 +80,7 @@ def narrow(piece: Piece, v: Floats) -> Floats:
     return out
 
 
+@LAPLACE
 def test_weights_make_up_for_poor_proposals_and_without_them_it_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     decisions = features(600)
     truth = us.fit(decisions, PRIOR, draws=4000, seed=1)
@@ -79,24 +88,29 @@ def test_weights_make_up_for_poor_proposals_and_without_them_it_is_noticed(monke
     assert_agree(us.fit(decisions, PRIOR, engine="laplace", draws=4000), truth)
     monkeypatch.setattr(laplace, "pareto_k", lambda weights: 0.0)
     monkeypatch.setattr(laplace, "systematic", lambda rng, weights, count: np.arange(count) % len(weights))
-    with pytest.raises(AssertionError, match="standard errors apart"):
+    with caught("importance weights that are not used"):
         assert_agree(us.fit(decisions, PRIOR, engine="laplace", draws=4000), truth)
 
 
+@LAPLACE
+@pytest.mark.proves(model="choices, flat prior", problem="features")
 def test_a_flat_prior() -> None:
     decisions = features(600)
     found = us.fit(decisions, us.Flat(), engine="laplace", draws=4000)
     assert_agree(found, us.fit(decisions, us.Flat(), draws=4000, seed=1))
 
 
+@LAPLACE
+@pytest.mark.proves(problem="evidence")
 def test_evidence_is_that_of_a_cloud() -> None:
     decisions = features(200)
     by_passes = us.fit(decisions, PRIOR, engine="laplace", draws=2000).stats["log_evidence"][0, 0]
     clouds = us.fit(decisions, PRIOR, engine="ibis", draws=1000, chains=8).stats["log_evidence"][:, 0]
-    error = clouds.std(ddof=1) / np.sqrt(8)
-    assert abs(by_passes - np.log(np.exp(clouds - clouds.max()).mean()) - clouds.max()) < st.t.isf(0.5e-6, 7) * error
+    mean = np.log(np.exp(clouds - clouds.max()).mean()) + clouds.max()
+    assert_scores((by_passes - mean) / (clouds.std(ddof=1) / np.sqrt(8)), degrees=7, how="agreement")
 
 
+@LAPLACE
 def test_too_few_proposals_are_followed_by_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """More of the same ones, weighed together."""
     monkeypatch.setattr(laplace, "SPARE", 0.3)
@@ -183,12 +197,14 @@ def test_a_folder_is_the_same_decisions(folder: Path) -> None:
     assert (np.abs(found.mean - whole.mean) < 0.05 * whole.sd).all()  # the last step of Newton's method began elsewhere
 
 
+@LAPLACE
 def test_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "SIZE", 50)
     one, four = (us.fit(features(600), PRIOR, engine="laplace", draws=500, threads=n) for n in (1, 4))
-    assert np.array_equal(one.draws, four.draws)
+    assert_same(one.draws, four.draws)
 
 
+@LAPLACE
 @pytest.mark.parametrize("stop", [1, 7, 20, 40])
 def test_resumed_anywhere_it_gives_the_same_draws(stop: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "SIZE", 50)
@@ -210,7 +226,7 @@ def test_resumed_anywhere_it_gives_the_same_draws(stop: int, tmp_path: Path, mon
         with pytest.raises(KeyboardInterrupt):
             us.fit(decisions, PRIOR, engine="laplace", draws=500, checkpoint=file)
     again = us.fit(decisions, PRIOR, engine="laplace", draws=500, checkpoint=file, resume=True)
-    assert np.array_equal(whole.draws, again.draws)
+    assert_same(whole.draws, again.draws)
 
 
 def test_bad_input_is_refused(tmp_path: Path, folder: Path) -> None:

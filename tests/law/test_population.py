@@ -12,7 +12,7 @@ import scipy.stats as st
 from scipy.special import digamma
 
 import understudy as us
-from evidence import assert_calibrated, assert_mean, limit, mutant, z_of_mean
+from evidence import assert_law, assert_mean, assert_uniform_ranks, caught, judge, mutant
 from problems import choose, mdp_offers, ragged_offers, warm_draws
 from understudy._arrays import Floats, Ints
 from understudy.decisions import Decisions
@@ -23,6 +23,7 @@ from understudy.kernels.crowd import move_players
 from understudy.kernels.population import DEGREES, draw_inverse_wishart
 from understudy.priors import place
 
+pytestmark = pytest.mark.proves(model="population", engine="hierarchy")
 PLAYERS, DRAWS, THIN, WARM = 6, 15, 9, 160  # the slowest autocorrelation time is 4 to 8 iterations
 PRIOR, SCALE = us.Gaussian(2.0), 1.0
 OFFERS = {
@@ -82,13 +83,13 @@ def ranks(problem: str, replications: int, seed: int, scale: float = SCALE) -> I
 @pytest.mark.parametrize("problem", OFFERS)
 def test_ranks_are_uniform(problem: str) -> None:
     """The subset that always runs."""
-    assert_calibrated(ranks(problem, 64, seed=4), DRAWS)
+    assert_uniform_ranks(ranks(problem, 64, seed=4), DRAWS, false_alarm=1e-6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("problem", OFFERS)
 def test_ranks_are_uniform_in_the_long_run(problem: str) -> None:
-    assert_calibrated(ranks(problem, 1000, seed=5), DRAWS)
+    assert_uniform_ranks(ranks(problem, 1000, seed=5), DRAWS, false_alarm=1e-6)
 
 
 def held_tightly(move: Any) -> Any:
@@ -102,13 +103,13 @@ def held_tightly(move: Any) -> Any:
 
 def test_players_held_too_tightly_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hierarchy, "move_players", held_tightly(move_players))
-    with pytest.raises(AssertionError, match="ranks are not uniform"):
-        assert_calibrated(ranks("features", 48, seed=4), DRAWS)
+    with caught("players held too tightly"):
+        assert_uniform_ranks(ranks("features", 48, seed=4), DRAWS, false_alarm=1e-6)
 
 
 def test_a_wrong_hyperprior_is_caught() -> None:
-    with pytest.raises(AssertionError, match="ranks are not uniform"):
-        assert_calibrated(ranks("features", 48, seed=4, scale=SCALE / 20.0), DRAWS)
+    with caught("a hyperprior that is too narrow"):
+        assert_uniform_ranks(ranks("features", 48, seed=4, scale=SCALE / 20.0), DRAWS, false_alarm=1e-6)
 
 
 def unasked(draws: int) -> Floats:
@@ -139,6 +140,11 @@ STILL = {
 }
 
 
+def check(found: Floats) -> None:
+    for x, mean in zip(found.T, PRIOR_MEANS, strict=True):
+        assert_mean(x, mean, false_alarm=1e-6)
+
+
 def without(patch: pytest.MonkeyPatch, others: tuple[str, ...]) -> None:
     for other in others:
         patch.setattr(hierarchy, other, STILL[other])
@@ -148,8 +154,7 @@ def without(patch: pytest.MonkeyPatch, others: tuple[str, ...]) -> None:
 def test_players_who_were_never_asked_show_the_prior(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing but the priors moves then, and the volumes of all moves are laid bare."""
     without(monkeypatch, MOVES[part])
-    for x, mean in zip(unasked(12_000).T, PRIOR_MEANS, strict=True):
-        assert_mean(x, mean, false_alarm=1e-6)
+    check(unasked(12_000))
 
 
 MUTANTS = {
@@ -179,26 +184,27 @@ def test_a_wrong_move_is_caught(name: str, tmp_path: Path, monkeypatch: pytest.M
     wrong = importlib.import_module(f"{package.__name__}.{module}")
     monkeypatch.setattr(hierarchy, part, getattr(wrong, part))
     without(monkeypatch, MOVES[part])
-    try:
-        found = unasked(20_000)
-    except np.linalg.LinAlgError:
-        return  # the wrong covariance ran away and broke down: noticed
-    scores = [z_of_mean(x, mean) for x, mean in zip(found.T, PRIOR_MEANS, strict=True)]
-    assert np.abs(scores).max() > limit(1e-6), f"the mutant '{name}' passes for a right sampler: {scores}"
+    with caught(name):
+        try:
+            check(unasked(20_000))
+        except np.linalg.LinAlgError as broken:
+            judge(False, f"the wrong covariance ran away and broke down: {broken}", how="breakdown")
 
 
+@pytest.mark.proves(part="a population's prior")
 def test_the_prior_is_what_it_says() -> None:
     """Sds are scale times |t| with two degrees of freedom, and correlations uniform."""
     rng = np.random.default_rng(1)
     drawn = np.array([draw_covariance(rng, np.arange(3)) for _ in range(4000)])
     sd = np.sqrt(np.einsum("nkk->nk", drawn))
     for k in range(3):
-        assert st.kstest(sd[:, k] / SCALE, lambda t: 1.0 - 2.0 * st.t.sf(t, 2)).pvalue > 1e-6 / 6
+        assert_law(1.0 - 2.0 * st.t.sf(sd[:, k] / SCALE, 2), false_alarm=1e-6 / 6)
         other = (k + 1) % 3
         correlation = drawn[:, k, other] / sd[:, k] / sd[:, other]
-        assert st.kstest(correlation, st.uniform(-1, 2).cdf).pvalue > 1e-6 / 6
+        assert_law(0.5 + 0.5 * correlation, false_alarm=1e-6 / 6)
 
 
+@pytest.mark.proves(part="draws of an inverse Wishart")
 def test_an_inverse_wishart_has_its_mean() -> None:
     rng = np.random.default_rng(2)
     rate = np.array([[2.0, 0.5], [0.5, 1.0]])

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import log_ndtr, ndtr
 
 import understudy as us
-from evidence import assert_calibrated, assert_mean, changed, limit, z_of_mean
+from evidence import assert_mean, assert_scores, assert_uniform_ranks, caught, changed, z_of_mean
 from problems import warm_draws
 from understudy._arrays import Floats, Ints
 from understudy.decisions import Decisions
@@ -20,6 +20,7 @@ from understudy.engines.ranked import APART, WIDE, Ranked
 from understudy.kernels.orders import log_order_each
 from understudy.orders import Orders
 
+pytestmark = pytest.mark.proves(model="finishing orders", engine="ranked")
 Build = Callable[..., Ranked]
 
 # Exact posteriors on grids
@@ -52,10 +53,10 @@ def by_grid() -> dict[str, float]:
     return {name: float((weight * value).sum()) for name, value in whole.items()}
 
 
-def zs_of_pairs(build: Build) -> list[float]:
+def check_pairs(build: Build) -> None:
     draws, truth = drawn(build(PAIRS, None, "entry")), by_grid()
     found = {"skill": draws[:, 0], "square": draws[:, 0] ** 2, "log spread": np.log(draws[:, 2]), "log margin": np.log(draws[:, 3])}  # fmt: skip
-    return [z_of_mean(found[name], truth[name]) for name in truth]
+    assert_scores([z_of_mean(found[name], truth[name]) for name in truth], false_alarm=1e-6)
 
 
 def ties_are_wins(orders: Orders, *arguments: Any) -> Ranked:
@@ -65,18 +66,19 @@ def ties_are_wins(orders: Orders, *arguments: Any) -> Ranked:
 
 
 def test_skill_spread_and_margin_of_two_players_by_a_grid() -> None:
-    assert max(map(abs, zs_of_pairs(Ranked.build))) < limit(1e-6 / 4)
+    check_pairs(Ranked.build)
 
 
-@pytest.mark.parametrize(
-    "build",
-    [
-        pytest.param(changed(ranked, "(1.0 - k) * log_spread", "(0.0 - k) * log_spread").Ranked.build, id="no Jacobian of the spread"),
-        pytest.param(ties_are_wins, id="ties taken for wins"),
-    ],
-)  # fmt: skip
-def test_a_wrong_engine_is_seen_by_the_grid(build: Build) -> None:
-    assert max(map(abs, zs_of_pairs(build))) > limit(1e-6 / 4)
+MUTANTS: dict[str, Build] = {
+    "no Jacobian of the spread": changed(ranked, "(1.0 - k) * log_spread", "(0.0 - k) * log_spread").Ranked.build,
+    "ties taken for wins": ties_are_wins,
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_wrong_engine_is_seen_by_the_grid(name: str) -> None:
+    with caught(name):
+        check_pairs(MUTANTS[name])
 
 
 THREE = [["a", "b", "c"]] * 5 + [["b", "a", "c"], ["c", "a", "b"], ["a", "c", "b"]]
@@ -91,7 +93,7 @@ def split(orders: Orders, *arguments: Any) -> Ranked:
     )
 
 
-def zs_of_orders(build: Build) -> list[float]:
+def check_orders(build: Build) -> None:
     draws = drawn(build(Orders.of(THREE), GIVEN, "entry"))[:, :3]
     one, two = (part.ravel() for part in np.meshgrid(np.linspace(-5, 6, 111), np.linspace(-5, 6, 111)))
     skill = np.stack([one, two, -one - two], axis=1)  # skills sum to zero, and are normal there
@@ -103,15 +105,16 @@ def zs_of_orders(build: Build) -> list[float]:
     weight = np.exp(log_p - log_p.max())
     weight /= weight.sum()
     pairs = [(draws[:, k] ** power, weight @ skill[:, k] ** power) for k in range(3) for power in (1, 2)]
-    return [z_of_mean(found, float(truth)) for found, truth in pairs]
+    assert_scores([z_of_mean(found, float(truth)) for found, truth in pairs], false_alarm=1e-6)
 
 
 def test_orders_of_three_players_by_a_grid() -> None:
-    assert max(map(abs, zs_of_orders(Ranked.build))) < limit(1e-6 / 6)
+    check_orders(Ranked.build)
 
 
 def test_orders_that_are_split_into_choices_are_seen_by_the_grid() -> None:
-    assert max(map(abs, zs_of_orders(split))) > limit(1e-6 / 6)
+    with caught("orders split into successive choices"):
+        check_orders(split)
 
 
 def test_a_flat_prior_by_a_grid() -> None:
@@ -140,8 +143,8 @@ def test_a_posterior_given_the_spread_is_that_of_a_probit() -> None:
     post = us.fit(d, us.Gaussian(1.5**2), draws=20_000, progress=False)
     for name in place:
         k = found.names.index(name)
-        assert_mean(found.skills[:, :, k], post[name].mean(), 1e-6)
-        assert_mean(found.skills[:, :, k] ** 2, (post[name] ** 2).mean(), 1e-6)
+        assert_mean(found.skills[:, :, k], post[name].mean(), 1e-6, how="agreement")
+        assert_mean(found.skills[:, :, k] ** 2, (post[name] ** 2).mean(), 1e-6, how="agreement")
 
 
 # Calibration
@@ -192,18 +195,18 @@ def ranks(build: Build, replications: int, seed: int, teams: bool = False) -> In
     return np.array(out)
 
 
-@pytest.mark.parametrize("teams", [False, True], ids=["players", "teams"])
-def test_ranks_are_uniform(teams: bool) -> None:
+@pytest.mark.parametrize("problem", ["players", "teams"])
+def test_ranks_are_uniform(problem: str) -> None:
     """The subset that always runs: 100 replications."""
-    assert_calibrated(ranks(Ranked.build, 100, seed=1, teams=teams), DRAWS)
+    assert_uniform_ranks(ranks(Ranked.build, 100, seed=1, teams=problem == "teams"), DRAWS, false_alarm=1e-6)
 
 
 def test_calibration_sees_ties_taken_for_wins() -> None:
-    with pytest.raises(AssertionError, match="ranks are not uniform"):
-        assert_calibrated(ranks(ties_are_wins, 60, seed=1), DRAWS)
+    with caught("ties taken for wins"):
+        assert_uniform_ranks(ranks(ties_are_wins, 60, seed=1), DRAWS, false_alarm=1e-6)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("teams", [False, True], ids=["players", "teams"])
-def test_ranks_are_uniform_in_the_long_run(teams: bool) -> None:
-    assert_calibrated(ranks(Ranked.build, 3_000, seed=2, teams=teams), DRAWS)
+@pytest.mark.parametrize("problem", ["players", "teams"])
+def test_ranks_are_uniform_in_the_long_run(problem: str) -> None:
+    assert_uniform_ranks(ranks(Ranked.build, 3_000, seed=2, teams=problem == "teams"), DRAWS, false_alarm=1e-6)

@@ -9,7 +9,7 @@ import pytest
 import scipy.stats as st
 
 import understudy as us
-from evidence import assert_calibrated, changed
+from evidence import assert_scores, assert_uniform_ranks, caught, changed
 from problems import choose, mdp_offers, ragged_offers
 from understudy._arrays import Floats, Ints
 from understudy.diagnostics import mcse_mean, mcse_sd
@@ -18,6 +18,7 @@ from understudy.likelihood import log_likelihood
 from understudy.priors import place
 from understudy.worlds import Tetris
 
+pytestmark = pytest.mark.proves(model="choices, Gaussian prior", engine="ibis")
 CLOUDS = 16
 
 
@@ -34,17 +35,23 @@ def clouds(
     return found
 
 
-def assert_agree(found: list[sequential.Cloud], mean: Floats, mean_error: Floats, sd: Floats, sd_error: Floats) -> None:
+def assert_agree(
+    found: list[sequential.Cloud],
+    mean: Floats,
+    mean_error: Floats,
+    sd: Floats,
+    sd_error: Floats,
+    how: str = "agreement",
+) -> None:
     """Means and sds over clouds lie within Monte-Carlo error of the truth, or of draws with errors of their own."""
     means = np.array([c.weights @ c.values for c in found])
     squares = np.array([c.weights @ (c.values - mean) ** 2 for c in found])
-    limit = st.t.isf(0.5e-6 / (2 * len(mean)), CLOUDS - 1)
-    for what, each, truth, error in (
-        ("mean", means, mean, mean_error),
-        ("variance", squares, sd**2, 2.0 * sd * sd_error),
-    ):
-        z = (each.mean(axis=0) - truth) / np.hypot(each.std(axis=0, ddof=1) / np.sqrt(CLOUDS), error)
-        assert np.abs(z).max() < limit, f"{what}: {z.round(1)} standard errors off"
+    pairs = ((means, mean, mean_error), (squares, sd**2, 2.0 * sd * sd_error))
+    scores = [
+        (each.mean(axis=0) - truth) / np.hypot(each.std(axis=0, ddof=1) / np.sqrt(CLOUDS), error)
+        for each, truth, error in pairs
+    ]
+    assert_scores(scores, false_alarm=1e-6, degrees=CLOUDS - 1, how=how)
 
 
 def assert_agrees_with_batch(
@@ -74,6 +81,7 @@ def test_tetris_after_a_hundred_decisions() -> None:
     assert_agrees_with_batch(tetris(100), us.Gaussian(2500.0), 1000)
 
 
+@pytest.mark.proves(model="choices, learnt size")
 def test_a_prior_whose_size_is_learnt() -> None:
     assert_agrees_with_batch(toy(40), us.Gaussian("learn", scale=3.0), 1000)
 
@@ -105,15 +113,13 @@ def assert_evidence(found: list[sequential.Cloud], truth: float) -> None:
     """The mean of the clouds' evidence, which is unbiased, agrees with the truth."""
     ratio = np.exp(np.array([c.log_evidence for c in found]) - truth)
     z = (ratio.mean() - 1.0) / (ratio.std(ddof=1) / np.sqrt(CLOUDS))
-    assert abs(z) < st.t.isf(0.5e-6, CLOUDS - 1), (
-        f"evidence {ratio.mean():.3f} of the truth: {z:.1f} standard errors off"
-    )
+    assert_scores(z, false_alarm=1e-6, degrees=CLOUDS - 1, what=f"evidence {ratio.mean():.3f} of the truth")
 
 
 def assert_right(found: list[sequential.Cloud], truth: float, mean: Floats, sd: Floats) -> None:
     """All that quadrature knows."""
     assert_evidence(found, truth)
-    assert_agree(found, mean, np.zeros(2), sd, np.zeros(2))
+    assert_agree(found, mean, np.zeros(2), sd, np.zeros(2), how="oracle")
 
 
 @pytest.mark.parametrize("variance", [1.0, 400.0])
@@ -123,6 +129,13 @@ def test_evidence_is_that_of_quadrature(variance: float) -> None:
     truth, mean, sd = quadrature(decisions, variance)
     found = clouds(decisions, us.Gaussian(variance), 1000, 11, sequential)
     assert_right(found, truth, mean, sd)
+
+
+@pytest.mark.proves(model="a stream")
+def test_a_stream_has_the_evidence_and_the_posterior_of_quadrature() -> None:
+    decisions = two_features(5)
+    found = [us.Stream(2, us.Gaussian(1.0), 1000, seed=seed).update(decisions)._cloud for seed in range(CLOUDS)]
+    assert_right(found, *quadrature(decisions, 1.0))
 
 
 def test_a_choice_that_hardly_any_prior_draw_would_make() -> None:
@@ -156,13 +169,15 @@ def ranks(replications: int, seed: int, by: ModuleType) -> Ints:
     return out
 
 
+@pytest.mark.proves(problem="features")
 def test_ranks_are_uniform() -> None:
-    assert_calibrated(ranks(150, 4, sequential), KEPT)
+    assert_uniform_ranks(ranks(150, 4, sequential), KEPT, false_alarm=1e-6)
 
 
 @pytest.mark.slow
+@pytest.mark.proves(problem="features")
 def test_ranks_are_uniform_in_the_long_run() -> None:
-    assert_calibrated(ranks(2_000, 5, sequential), KEPT)
+    assert_uniform_ranks(ranks(2_000, 5, sequential), KEPT, false_alarm=1e-6)
 
 
 MUTANTS = {  # old and new text, and the prior variance
@@ -182,5 +197,5 @@ def test_wrong_clouds_are_caught(name: str) -> None:
     decisions = two_features(5)
     truth, mean, sd = quadrature(decisions, variance)
     found = clouds(decisions, us.Gaussian(variance), 1000, 11, wrong)
-    with pytest.raises(AssertionError, match="standard errors off"):
+    with caught(name):
         assert_right(found, truth, mean, sd)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.stats as st
 from scipy.special import log_ndtr
 
 import understudy as us
+from evidence import assert_law
 from problems import build, choose, mdp_offers
 from understudy._arrays import Floats
 from understudy.engines.augmented import Options
@@ -40,6 +40,7 @@ def _cdf_of_chosen(mu: Floats, chosen: int) -> tuple[Floats, Floats]:
     ).sum()
 
 
+@pytest.mark.proves(part="utilities given the value, {how}")
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("how", ["exact", "metropolis"])
 def test_chosen_and_rivals_have_the_right_law(name: str, how: str) -> None:
@@ -57,12 +58,12 @@ def test_chosen_and_rivals_have_the_right_law(name: str, how: str) -> None:
             move_utilities(rng, mu, start, taken, near, 3, w)
     each = w.reshape(count, -1)
     z, cdf = _cdf_of_chosen(np.array(means), chosen)
-    assert st.kstest(np.interp(each[:, chosen], z, cdf), "uniform").pvalue > 1e-6
+    assert_law(np.interp(each[:, chosen], z, cdf), false_alarm=1e-6)
     for j in range(min(len(means), 6)):
         if j != chosen:
             assert (each[:, j] <= each[:, chosen]).all()
             place = np.exp(log_ndtr(each[:, j] - means[j]) - log_ndtr(each[:, chosen] - means[j]))
-            assert st.kstest(place, "uniform").pvalue > 1e-6
+            assert_law(place, false_alarm=1e-6)
 
 
 def _toy(count: int, seed: int) -> us.Decisions:

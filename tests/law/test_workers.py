@@ -11,16 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import understudy as us
+from evidence import assert_same
 from problems import features, two_files
 from understudy import shards
 
 distributed = pytest.importorskip("distributed")
 
 PRIOR = us.Gaussian(25.0)
+LAPLACE = pytest.mark.proves(model="choices, Gaussian prior", engine="laplace")
 
 
 @contextmanager
@@ -41,17 +42,19 @@ def folder(tmp_path: Path) -> Path:
     return two_files(tmp_path, features(4000), first=2500, group=1000)
 
 
+@LAPLACE
 def test_a_cluster_gives_the_draws_of_threads(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(shards, "SIZE", 500)
     decisions = features(4000)
     whole = us.fit(decisions, PRIOR, engine="laplace", draws=200)
     from_files = us.fit(us.from_folder(folder), PRIOR, draws=200)
     with cluster(2) as client:
-        assert np.array_equal(whole.draws, us.fit(decisions, PRIOR, draws=200, cluster=client).draws)
-        assert np.array_equal(from_files.draws, us.fit(us.from_folder(folder), PRIOR, draws=200, cluster=client).draws)
+        assert_same(us.fit(decisions, PRIOR, draws=200, cluster=client).draws, whole.draws)
+        assert_same(us.fit(us.from_folder(folder), PRIOR, draws=200, cluster=client).draws, from_files.draws)
 
 
 @pytest.mark.slow
+@LAPLACE
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_clusters_of_several_sizes(workers: int, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(shards, "SIZE", 500)
@@ -59,10 +62,11 @@ def test_clusters_of_several_sizes(workers: int, monkeypatch: pytest.MonkeyPatch
     with cluster(workers) as client:
         found = us.fit(decisions, PRIOR, draws=200, cluster=client)
         files = us.fit(us.from_folder(folder), PRIOR, draws=200, cluster=client)
-    assert np.array_equal(found.draws, us.fit(decisions, PRIOR, engine="laplace", draws=200).draws)
-    assert np.array_equal(files.draws, us.fit(us.from_folder(folder), PRIOR, draws=200).draws)
+    assert_same(found.draws, us.fit(decisions, PRIOR, engine="laplace", draws=200).draws)
+    assert_same(files.draws, us.fit(us.from_folder(folder), PRIOR, draws=200).draws)
 
 
+@LAPLACE
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_worker_that_is_killed_costs_time_and_nothing_else(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "SIZE", 100)
@@ -92,7 +96,7 @@ def test_a_worker_that_is_killed_costs_time_and_nothing_else(workers: int, monke
         found = us.fit(decisions, PRIOR, draws=4000, cluster=client)
         killer.join(5)
     assert lost
-    assert np.array_equal(whole.draws, found.draws)
+    assert_same(found.draws, whole.draws)
 
 
 def test_what_is_no_cluster_is_refused() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import understudy as us
-from evidence import limit
+from evidence import assert_scores
 from understudy.decisions import Decisions
 from understudy.diagnostics import mcse_mean, mcse_sd
 from understudy.priors import place
@@ -89,6 +89,7 @@ def test_a_covariance_matrix_on_centred_blocks_is_the_law_given_their_sums() -> 
     assert not place(us.Flat(), d).tied
 
 
+@pytest.mark.proves(model="choices, Gaussian prior", engine="blended", problem="a smooth prior on 30 bins")
 def test_the_engine_gives_the_same_answer_in_the_priors_own_coordinates() -> None:
     """A smooth prior on 30 bins, and the same as independent coefficients: v = L z, rows L, z ~ N(0, I)."""
     chance = Logit(replacement=6.0, cost=40.0, discount=0.99).replacing(STEPS, 30)
@@ -103,8 +104,8 @@ def test_the_engine_gives_the_same_answer_in_the_priors_own_coordinates() -> Non
         (mcse_mean, post.mean, values.mean(axis=(0, 1))),
         (mcse_sd, post.sd, values.std(axis=(0, 1))),
     ):
-        z = np.abs(mine - theirs) / np.hypot(error(post.draws), error(values))
-        assert z.max() < limit(1e-6 / 64)
+        scores = (mine - theirs) / np.hypot(error(post.draws), error(values))
+        assert_scores(scores, false_alarm=1e-6, degrees=np.inf, how="agreement")
     # and the truth is inside: replacement probabilities where the fleet was seen often
     chances = us.policy(post, bus_mdp(fleet.increments, 30).decisions(range(30), action_rewards=True))
     often = np.flatnonzero(np.bincount(fleet.state, minlength=30) >= 20)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import understudy as us
+from evidence import assert_same
 from problems import choose
 from understudy import each
 from understudy.decisions import Decisions
@@ -33,6 +34,7 @@ def quick(decisions: Any = None, **settings: Any) -> us.Each:
         return us.fit_each(given, **{"draws": 10, "warmup": 20, "chains": 2, **settings})
 
 
+@pytest.mark.proves(model="each controller", engine="blended")
 def test_every_controller_has_a_posterior_of_its_own() -> None:
     found = us.fit_each(simulated(), prior=us.Gaussian(4.0), draws=500, warmup=300, seed=2)
     assert list(found) == list(WHO)
@@ -42,7 +44,7 @@ def test_every_controller_has_a_posterior_of_its_own() -> None:
     d = simulated()
     assert d.groups is not None
     alone = us.fit(d[d.groups == "cem"], us.Gaussian(4.0), draws=500, warmup=300, seed=each.seed_of(2, 2))
-    np.testing.assert_array_equal(found["cem"].draws, alone.draws)
+    assert_same(found["cem"].draws, alone.draws)
     table = found.to_frame()
     assert table.column_names == [
         "controller", "coefficient", "mean", "sd", "low", "high", "r_hat", "ess", "trusted",

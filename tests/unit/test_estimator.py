@@ -101,6 +101,7 @@ def test_competing_rows_are_predicted_together_and_in_place() -> None:
     np.testing.assert_array_equal(model.predict(X[shuffle], decision=ids[shuffle]), predicted[shuffle])
 
 
+@pytest.mark.proves(model="an estimator", engine="blended")
 def test_a_row_alone_is_a_binary_probit() -> None:
     """One feature, no intercept: P(take) = Phi(x v / sqrt 2), and the posterior is known by summing on a grid."""
     rng = np.random.default_rng(4)

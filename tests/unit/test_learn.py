@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import understudy as us
-from evidence import limit
+from evidence import assert_scores, caught
 from interrupts import interrupt
 from understudy.diagnostics import mcse_mean, mcse_sd
 from understudy.engines.fit import NotConvergedWarning
@@ -22,6 +22,7 @@ WORLD = us.random_mdp(RNG, states=3, actions=2)
 VALUE = np.array([1.0, 0.0, -1.0])
 PATH = WORLD.simulate(RNG, VALUE, 60, start=0)
 PRIOR = us.Gaussian(4.0)
+JOINT = pytest.mark.proves(model="unknown transitions", engine="joint")
 
 
 def quick(trajectories: Any = PATH, states: Any = 3, actions: Any = 2, **settings: Any) -> us.LearntMDP:
@@ -51,6 +52,7 @@ def test_a_converged_answer_is_silent_and_holds_both(learnt: us.LearntMDP) -> No
     assert repr(learnt).startswith("<LearntMDP: 3 states, 2 actions, 4 chains of 1000 draws, 3 values and 18")
 
 
+@JOINT
 def test_transitions_alone_give_the_dirichlet_posterior_where_no_choice_can_speak() -> None:
     """With one action in every state there is nothing to choose: the rows are Dirichlet(concentration + counts) exactly."""
     found = us.learn_mdp(
@@ -60,17 +62,19 @@ def test_transitions_alone_give_the_dirichlet_posterior_where_no_choice_can_spea
     total = shape.sum(axis=-1, keepdims=True)
     mean, sd = shape / total, np.sqrt(shape * (total - shape) / (total**2 * (total + 1.0)))
     cells = found.transitions.reshape(4, 1000, -1)
-    assert (np.abs(cells.mean(axis=(0, 1)) - mean.ravel()) < limit(1e-6 / 18) * mcse_mean(cells)).all()
-    assert (np.abs(cells.std(axis=(0, 1)) - sd.ravel()) < limit(1e-6 / 18) * mcse_sd(cells)).all()
+    assert_scores((cells.mean(axis=(0, 1)) - mean.ravel()) / mcse_mean(cells), 0.5e-6, degrees=np.inf)
+    assert_scores((cells.std(axis=(0, 1)) - sd.ravel()) / mcse_sd(cells), 0.5e-6, degrees=np.inf)
     np.testing.assert_allclose(found.policy().probability, 1.0)
 
 
-def compared(known: us.Posterior, found: us.Posterior) -> Any:
-    """Differences of means and sds, in standard errors."""
+def check(known: us.Posterior, found: us.Posterior) -> None:
+    """Means and sds agree."""
     pairs = (mcse_mean, known.mean, found.mean), (mcse_sd, known.sd, found.sd)
-    return [np.abs(a - b) / np.hypot(error(known.draws), error(found.draws)) for error, a, b in pairs]
+    scores = [(a - b) / np.hypot(error(known.draws), error(found.draws)) for error, a, b in pairs]
+    assert_scores(scores, false_alarm=1e-6, degrees=np.inf, how="agreement")
 
 
+@JOINT
 @pytest.mark.parametrize("rewarded", [False, True])
 def test_with_plenty_of_transition_data_it_agrees_with_the_fit_that_knows_them(rewarded: bool) -> None:
     """A million transitions of each row, seen elsewhere, are known transitions."""
@@ -80,10 +84,9 @@ def test_with_plenty_of_transition_data_it_agrees_with_the_fit_that_knows_them(r
         settings: dict[str, Any] = {"action_rewards": rewarded, "draws": 2000, "seed": 2, "progress": False}
         return us.learn_mdp(PATH, 3, 2, prior=PRIOR, concentration=concentration, **settings).value
 
-    means, sds = compared(known, found(1e6 * WORLD.transitions))
-    assert max(means.max(), sds.max()) < limit(1e-6 / 10)
-    # and with none the answer is another one: the comparison can fail
-    assert max(each.max() for each in compared(known, found(1.0))) > limit(1e-6)
+    check(known, found(1e6 * WORLD.transitions))
+    with caught("unknown transitions taken for known ones"):
+        check(known, found(1.0))
 
 
 def test_with_little_transition_data_the_value_is_honestly_wider() -> None:

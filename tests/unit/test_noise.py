@@ -11,6 +11,7 @@ import pytest
 import scipy.stats as st
 
 import understudy as us
+from evidence import assert_error, assert_scores
 from understudy._arrays import Floats
 from understudy.engines.conditioned import Conditioned
 from understudy.engines.fit import make_engine
@@ -35,6 +36,7 @@ def covariance(size: int, seed: int) -> Floats:
     return np.asarray(root @ root.T + 0.3 * np.eye(size))
 
 
+@pytest.mark.proves(part="choice probabilities under a covariance")
 @pytest.mark.parametrize("actions", [2, 3, 4, 6, 8])
 def test_probabilities_are_those_of_scipy(actions: int) -> None:
     """256 points: probabilities within 5e-4 in fifteen random problems each; two actions exactly."""
@@ -46,14 +48,15 @@ def test_probabilities_are_those_of_scipy(actions: int) -> None:
         behind = d.rows[1:] @ v - d.rows[0] @ v
         exact = st.multivariate_normal.cdf(np.zeros(size), behind, noise.covariance, maxpts=500_000, abseps=1e-6)
         found = float(np.exp(us.log_likelihood(d, v, noise))[0])
-        assert abs(found - exact) < (1e-12 if actions == 2 else 5e-4)
+        assert_error(found - exact, 1e-12 if actions == 2 else 5e-4)
 
 
+@pytest.mark.proves(part="choice probabilities under a covariance")
 def test_independent_noise_is_a_covariance_too() -> None:
     """Differences of independent noise have covariance one plus the identity: the exact likelihood is the same."""
     d, v = offers(), np.array([0.7, -0.3])
     noise = us.KnownNoise("brand 2", ("brand 0", "brand 1", "brand 3"), 1.0 + np.eye(3), points=4096)
-    assert np.abs(us.log_likelihood(d, v, noise) - us.log_likelihood(d, v)).max() < 2e-4
+    assert_error(us.log_likelihood(d, v, noise) - us.log_likelihood(d, v), 2e-4)
     chances = us.choice_probabilities(d, v, noise)
     assert np.allclose(chances, us.choice_probabilities(d, v), atol=1e-4)
     assert np.allclose(np.add.reduceat(chances, d.start[:-1]), 1.0, atol=1e-12)
@@ -167,6 +170,7 @@ def test_a_run_cut_in_two_draws_the_same(tmp_path: Path) -> None:
     assert np.array_equal(whole, np.concatenate([first, second]))
 
 
+@pytest.mark.proves(model="choices, noise covariance", engine="conditioned", problem="two actions")
 def test_two_actions_are_a_probit() -> None:
     """With one difference there is nothing to learn of the covariance, and sqrt 2 is all that tells the scales apart."""
     rng = np.random.default_rng(0)
@@ -176,7 +180,7 @@ def test_two_actions_are_a_probit() -> None:
     full = us.fit(d, us.Gaussian(1.0), noise=us.FullNoise(), draws=2000, chains=2)
     plain = us.fit(d, us.Gaussian(2.0), draws=2000, chains=2)
     error = np.hypot(full.summary().mcse[0], plain.summary().mcse[0] / np.sqrt(2.0))
-    assert abs(full.mean[0] - plain.mean[0] / np.sqrt(2.0)) < 5.0 * error
+    assert_scores((full.mean[0] - plain.mean[0] / np.sqrt(2.0)) / error, degrees=np.inf, how="agreement")
 
 
 def plain() -> us.Decisions:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evidence import limit
+from evidence import assert_scores
 from understudy.worlds.tetris import PIECES, Tetris, as_text, by_one, by_vote, has_ended, read_games, write_games
 from understudy.worlds.tetris.view import as_rich, free_rows, with_piece
 
@@ -42,7 +42,7 @@ def test_one_that_might_be_the_controller_chooses_as_often_as_the_exact_probabil
     choose, rng = by_one(0.1 * VALUE), np.random.default_rng(2)
     counts = np.bincount([choose(rng, rows) for _ in range(20_000)], minlength=len(rows))
     off = (counts - 20_000 * probability) / np.sqrt(20_000 * probability * (1 - probability))
-    assert np.abs(off).max() < limit(1e-6 / len(rows))
+    assert_scores(off, false_alarm=1e-6, degrees=np.inf)
 
 
 def test_the_vote_of_many_draws_takes_the_likely_best() -> None:
