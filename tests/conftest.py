@@ -16,6 +16,7 @@ import pytest
 from evidence import MEASURED
 from problems import label
 from proofs import passed, stamp
+from understudy._files import plain
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -79,7 +80,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if call.when == "call" or call.excinfo is not None:
         proof = proof_of(item)
         if proof:
-            item.user_properties.append(("proof", proof | {"measured": list(MEASURED)}))
+            item.user_properties.append(("proof", plain(proof | {"measured": MEASURED})))
     return (yield)
 
 
