@@ -26,7 +26,6 @@ DOCUMENTS = sorted({*PAGES, *ROOT.glob("*.md")})
 SHARED = ROOT.parent / "shared" / "data"
 DATA = ("rust1987.csv",)  # others' data, which pages read where they are and we do not ship
 FOLLOWED = ("inverse.md", "zurcher.md", "brands.md", "pressure.md", "season.md")  # the five paths
-LONG = ("brands.md", "gallery.md")  # pages that take half a minute each: followed with --slow
 REFERENCE = ROOT / "docs" / "reference.md"
 
 
@@ -103,9 +102,7 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize(
-    "path", [pytest.param(p, marks=pytest.mark.slow) if p.name in LONG else p for p in PAGES], ids=name
-)
+@pytest.mark.parametrize("path", PAGES, ids=name)
 def test_a_page_can_be_followed(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In an empty folder, in order: Python, and on the five paths every command."""
     monkeypatch.chdir(tmp_path)
@@ -184,10 +181,7 @@ def test_every_public_name_has_an_example(public: str) -> None:
     assert example(public).examples, f"us.{public} has no example in its docstring"
 
 
-@pytest.mark.parametrize(
-    "public",
-    [pytest.param(p, marks=pytest.mark.slow) if p in ("Population", "Comparison") else p for p in understudy.__all__],
-)
+@pytest.mark.parametrize("public", understudy.__all__)
 def test_the_example_of_a_public_name_runs(public: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     said: list[str] = []
