@@ -20,7 +20,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -253,10 +253,16 @@ def strike(child: int, folder: Path, aim: str, number: float) -> bool:
 
 
 def look(folder: Path, aim: str) -> Any:
-    drafts = {entry.name for entry in os.scandir(folder) if entry.name.endswith(".tmp")}
+    """The drafts in a folder, or when each of its other files has last changed."""
+    names = {entry.name for entry in os.scandir(folder)}
+    drafts = {name for name in names if name.endswith(".tmp")}
     if aim == "draft":
         return drafts
-    return {file: file.stat().st_mtime_ns for file in folder.iterdir() if file.name not in drafts and file.exists()}
+    changed = {}
+    for name in names - drafts:
+        with suppress(FileNotFoundError):  # gone since
+            changed[name] = (folder / name).stat().st_mtime_ns
+    return changed
 
 
 def bear(problem: str, folder: Path, fresh: bool) -> int:

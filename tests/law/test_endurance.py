@@ -82,7 +82,7 @@ def test_a_new_process_goes_on_to_the_same_draws(ask: Ask, problem: str) -> None
     """What a process has loaded before, and in which order, must not matter to the last digit."""
     # Writes may follow one another faster than they are seen, and the run end before the twelfth.
     for late in (12, 8, 4):
-        found = ask(problem, 1, seed="fresh", deaths=[("rename", late)], fresh=True)
+        found = ask(problem, 1, seed=f"fresh {late}", deaths=[("rename", late)], fresh=True)
         if found["deaths"] == [1] or found["wrong"]:
             break
     check(found, 1)
