@@ -151,11 +151,15 @@ def test_a_size_integrated_out_with_one_coordinate_too_few_is_caught(monkeypatch
         check(by_round(wrong, "straight", ROUNDS["paths"], DRAWS), LAW["two features"])
 
 
+UNCUT = (  # and without what keeps the size within the interval: with it, this would be a Metropolis step, and right
+    "least + (most - least) * rng.random())\n    more = new / sd - 1.0\n    if not low <= more <= high:",
+    "rng.random())\n    more = new / sd - 1.0\n    if False:",
+)
 MUTANTS = {
     "Jacobian of the ray forgotten": ("kernels/ray.py", " + target.turn.shape[1] * y", "", "paths"),
     "utilities do not follow the size": ("kernels/size.py", "w[p] += more * along[p]", "pass", "sweeps"),
     "constants do not follow the size": ("kernels/blend.py", "aside[block] *= new / sd", "pass", "sweeps"),
-    "hyperprior not cut to the interval": ("kernels/size.py", "least + (most - least) * rng.random()", "rng.random()", "sweeps"),
+    "hyperprior not cut to the interval": ("kernels/size.py", UNCUT[0], UNCUT[1], "sweeps"),
     "flat top of the proposal accepted": ("kernels/size.py", "u, bound = begin + (end - begin) * rng.random(), top", "u, bound = begin + (end - begin) * rng.random(), -1e9", "sweeps"),
 }  # fmt: skip
 
