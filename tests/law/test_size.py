@@ -160,7 +160,7 @@ MUTANTS = {
     "utilities do not follow the size": ("kernels/size.py", "w[p] += more * along[p]", "pass", "sweeps"),
     "constants do not follow the size": ("kernels/blend.py", "aside[block] *= new / sd", "pass", "sweeps"),
     "hyperprior not cut to the interval": ("kernels/size.py", UNCUT[0], UNCUT[1], "sweeps"),
-    "flat top of the proposal accepted": ("kernels/size.py", "u, bound = begin + (end - begin) * rng.random(), top", "u, bound = begin + (end - begin) * rng.random(), -1e9", "sweeps"),
+    "every proposed size accepted": ("kernels/size.py", "if bound - rng.standard_exponential() <= _log_density(u, a, c, z)[0]:", "if True:", "sweeps"),
 }  # fmt: skip
 
 
