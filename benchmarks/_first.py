@@ -1,4 +1,7 @@
-"""Seconds to the first 1,000 effective draws by the public path, warm-up and all: `us.fit`, one chain on one core."""
+"""Seconds to the first 1,000 effective draws by `rv.fit`, one chain on one core.
+
+Everything is included: counting equal decisions, the mode, warm-up and draws.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,14 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-import understudy as us
+import revealed as rv
 from benchmarks._measure import effective
 from benchmarks._problems import Problem
-from understudy._arrays import Floats
+from revealed._types import Floats
 
-WANTED = 1000.0
-TRIES = 8
-COLD = """
+TARGET_ESS = 1000.0
+MAX_TRIES = 8
+COLD_PROGRAM = """
 import sys
 from benchmarks import _first, _problems
 print(_first.timed_fit(_problems.SUITE[sys.argv[1]], int(sys.argv[2]), 1)[1])
@@ -26,8 +29,11 @@ print(_first.timed_fit(_problems.SUITE[sys.argv[1]], int(sys.argv[2]), 1)[1])
 
 
 @dataclass(frozen=True)
-class First:
-    """One problem: how many draws 1,000 effective ones take, and the seconds with and without compilation."""
+class FirstDraws:
+    """One problem: how many draws 1,000 effective ones take, and how many seconds.
+
+    `with_compilation` are the seconds in a process that has compiled nothing; None: not measured.
+    """
 
     problem: str
     draws: int
@@ -37,37 +43,54 @@ class First:
 
 
 def timed_fit(problem: Problem, draws: int, seed: int) -> tuple[Floats, float]:
-    """(n, K) draws by `us.fit`, and the seconds of the call."""
+    """(n, K) draws by `rv.fit`, and the seconds of the call."""
     decisions = problem.make(1)
     began = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", us.NotConvergedWarning)
-        post = us.fit(
-            decisions, us.Gaussian(problem.kappa), draws=draws, chains=1, threads=1, seed=seed, progress=False
+        warnings.simplefilter("ignore", rv.NotConvergedWarning)
+        post = rv.fit(
+            decisions,
+            rv.Normal(problem.prior_sd),
+            draws=draws,
+            chains=1,
+            threads=1,
+            seed=seed,
+            progress=False,
         )
     return post.draws[0], time.perf_counter() - began
 
 
-def measure(problem: Problem, cold: bool) -> First:
-    """Find how many draws it takes, with everything compiled; if asked, the same in a process that has compiled nothing."""
+def measure(problem: Problem, cold: bool) -> FirstDraws:
+    """The draws and seconds to 1,000 effective ones, with everything compiled.
+
+    `cold` adds the seconds in a process that has compiled nothing.
+    """
+    # The first fit compiles, and is not timed.
     draws = 1000
     timed_fit(problem, draws, 0)
-    for seed in range(1, TRIES + 1):
+    for seed in range(1, MAX_TRIES + 1):
         made, seconds = timed_fit(problem, draws, seed)
-        enough = effective(made)
-        if enough >= WANTED:
+        ess = effective(made)
+        if ess >= TARGET_ESS:
             break
-        draws = int(draws * 1.1 * WANTED / max(enough, 0.1 * WANTED)) + 1
-    # where no try was enough, the line shows the last one with the effective draws it had
+        # ten per cent more than the rate so far says are needed
+        draws = int(draws * 1.1 * TARGET_ESS / max(ess, 0.1 * TARGET_ESS)) + 1
+    # where no try was ess, the line shows the last one with the effective draws it had
     draws = len(made)
-    return First(problem.name, draws, enough, seconds, _cold(problem.name, draws) if cold else None)
+    return FirstDraws(
+        problem.name, draws, ess, seconds, _seconds_cold(problem.name, draws) if cold else None
+    )
 
 
-def _cold(name: str, draws: int) -> float:
+def _seconds_cold(name: str, draws: int) -> float:
+    """The seconds of one fit in a new process with an empty cache of compiled code."""
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run(
-            [sys.executable, "-c", COLD, name, str(draws)],
-            env={**os.environ, "NUMBA_CACHE_DIR": folder}, cwd=Path(__file__).resolve().parents[1],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            [sys.executable, "-c", COLD_PROGRAM, name, str(draws)],
+            env={**os.environ, "NUMBA_CACHE_DIR": folder},
+            cwd=Path(__file__).resolve().parents[1],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
     return float(run.stdout.split()[-1])

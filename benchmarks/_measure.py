@@ -1,7 +1,8 @@
-"""How many effective draws a second a method makes on a problem: of the slowest coefficient, bulk or of squares.
+"""How many effective draws a second a method makes on a problem.
 
-A method is prepared for a problem once, which compiles everything; then each run takes a seed and a number of seconds,
-warms up outside the clock and samples inside it.
+They are those of the slowest coefficient, bulk or of squares. A method is prepared for a problem
+once, which compiles everything; then each run takes a seed and a number of seconds, warms up
+before the clock starts, and samples.
 """
 
 from __future__ import annotations
@@ -14,32 +15,53 @@ from dataclasses import dataclass
 
 import numpy as np
 
-import understudy as us
+import revealed as rv
 from benchmarks import _peers
 from benchmarks._problems import Problem
-from understudy._arrays import Floats
-from understudy.decisions import Decisions
-from understudy.diagnostics import ess_bulk, ess_squares
-from understudy.engines.augmented import widest
-from understudy.engines.base import Engine, State
-from understudy.engines.fit import make_engine
-from understudy.priors import Placed, place
-
-WARMUP = 1000  # of our engines, as `us.fit` has it
-NUTPIE_WARMUP, NUMPYRO_WARMUP = 400, 200  # nutpie's own default; NumPyro has none, and needs a minute for more
-MOST = 500_000  # numbers kept in a run, draws times coefficients: enough to judge any chain by
-PILOT = 0.05  # seconds spent on finding out what an iteration takes
-TELLING = 50.0  # effective draws below which a rate is an upper guess: a chain that has not mixed cannot tell
-SHORT = 500  # draws; a run that is cut off before could have been as good as independent, and is guessed to be
-
-Run = Callable[[int, float], tuple[Floats, float]]
-"""A seed and seconds in, (n, K) draws and the seconds they took out."""
-Prepare = Callable[[Decisions, Placed, float], Run]
-"""Compiles all there is to compile; a TimeoutError says that it took more than the seconds given."""
+from revealed._types import Floats
+from revealed.data.decisions import Decisions
+from revealed.models.priors import ResolvedPrior, resolve_prior
+from revealed.results.diagnostics import ess_bulk, ess_sd
+from revealed.samplers.base import Sampler, State
+from revealed.samplers.data_augmentation import most_expanded
+from revealed.samplers.registry import make_sampler
 
 
 @dataclass(frozen=True)
-class Figure:
+class MeasuringPlan:
+    """How runs are measured.
+
+    warmup: iterations of our samplers, the default of `rv.fit`.
+    nutpie_warmup: nutpie's own default.
+    numpyro_warmup: NumPyro has no default, and more would take a minute.
+    max_numbers: draws times coefficients kept of a run; enough to diagnose any chain.
+    pilot_seconds: spent on finding out what an iteration takes.
+    min_ess: effective draws below which a rate is only an upper guess.
+    min_draws: a run with fewer draws could have been as good as independent, and is counted so.
+    """
+
+    warmup: int = 1000
+    nutpie_warmup: int = 400
+    numpyro_warmup: int = 200
+    max_numbers: int = 500_000
+    pilot_seconds: float = 0.05
+    min_ess: float = 50.0
+    min_draws: int = 500
+
+
+PLAN = MeasuringPlan()
+
+Run = Callable[[int, float], tuple[Floats, float]]
+"""A seed and seconds in, (n, K) draws and the seconds they took out."""
+Prepare = Callable[[Decisions, ResolvedPrior, float], Run]
+"""Compiles all there is to compile.
+
+A TimeoutError says that it took more than the seconds given.
+"""
+
+
+@dataclass(frozen=True)
+class Measurement:
     """One method in one round on one problem."""
 
     effective: float
@@ -48,18 +70,26 @@ class Figure:
 
     @property
     def guess(self) -> bool:
-        """Whether too few draws were effective to tell."""
-        return self.effective < TELLING
+        """Whether too few draws were effective to measure a rate."""
+        return self.effective < PLAN.min_ess
 
     @property
     def rate(self) -> float:
-        """Effective draws a second, or the most there can have been when the run was too short to tell."""
-        return (self.draws if self.guess and self.draws < SHORT else self.effective) / self.seconds
+        """Effective draws a second.
+
+        Where too few were effective and the run was short, the most there can have been.
+        """
+        return (
+            self.draws if self.guess and self.draws < PLAN.min_draws else self.effective
+        ) / self.seconds
 
 
 @dataclass(frozen=True)
 class Speed:
-    """One method on one problem, over the rounds; `guess` says that in some round too few draws were effective to tell."""
+    """One method on one problem, over the rounds.
+
+    `guess` says that in some round too few draws were effective to measure a rate.
+    """
 
     problem: str
     method: str
@@ -75,33 +105,42 @@ class Speed:
 
 def effective(draws: Floats) -> float:
     """Effective draws of the slowest coefficient, bulk or of squares, in one chain (n, K)."""
-    return float(min(ess_bulk(draws[None]).min(), ess_squares(draws[None]).min()))
+    return float(min(ess_bulk(draws[None]).min(), ess_sd(draws[None]).min()))
 
 
-def warmed(engine: Engine, rng: np.random.Generator) -> State:
-    """The state after warm-up: the one place that knows how an engine is warmed up."""
-    return engine.warm(rng, engine.start(rng, None), WARMUP, WARMUP)[0]
+def warm_up(sampler: Sampler, rng: np.random.Generator) -> State:
+    """The state of a sampler after its warm-up."""
+    return sampler.warmup(rng, sampler.init(rng, None), PLAN.warmup, PLAN.warmup)[0]
 
 
-def our_engine(name: str, **options: str) -> Prepare:
-    """One of our engines, "widest" for the widest move there is; those that forget slowly keep only as many of their draws as MOST allows."""
+def our_sampler(name: str, **options: str) -> Prepare:
+    """One of our samplers; "widest" is the widest move of the paper that the problem allows.
 
-    def prepare(decisions: Decisions, placed: Placed, patience: float) -> Run:
-        engine = make_engine(widest(decisions, placed) if name == "widest" else name, decisions, placed, options)
-        warmed(engine, np.random.default_rng(0))
+    Samplers with long autocorrelations are thinned to `PLAN.max_numbers`.
+    """
+
+    def prepare(decisions: Decisions, resolved_prior: ResolvedPrior, patience: float) -> Run:
+        sampler = make_sampler(
+            most_expanded(decisions, resolved_prior) if name == "widest" else name,
+            decisions,
+            resolved_prior,
+            options,
+        )
+        warm_up(sampler, np.random.default_rng(0))
 
         def run(seed: int, seconds: float) -> tuple[Floats, float]:
             rng = np.random.default_rng(seed)
-            state = warmed(engine, rng)
+            state = warm_up(sampler, rng)
+            # A short run says how many iterations fit into the time.
             pilot, began = 0, time.perf_counter()
-            while pilot == 0 or time.perf_counter() - began < PILOT:
-                state = engine.advance(rng, state, 10, 1)[0]
+            while pilot == 0 or time.perf_counter() - began < PLAN.pilot_seconds:
+                state = sampler.sample(rng, state, 10, 1)[0]
                 pilot += 10
             iterations = max(10, int(seconds * pilot / (time.perf_counter() - began)))
-            most = MOST // len(decisions.names)
+            most = PLAN.max_numbers // len(decisions.names)
             thin = max(1, iterations // most) if name != "auto" else 1
             began = time.perf_counter()
-            _, draws, _ = engine.advance(rng, state, min(iterations // thin, most), thin)
+            _, draws, _ = sampler.sample(rng, state, min(iterations // thin, most), thin)
             return draws, time.perf_counter() - began
 
         return run
@@ -109,23 +148,28 @@ def our_engine(name: str, **options: str) -> Prepare:
     return prepare
 
 
-def nutpie(decisions: Decisions, placed: Placed, patience: float) -> Run:
+def nutpie(decisions: Decisions, resolved_prior: ResolvedPrior, patience: float) -> Run:
     """nutpie's NUTS on our own collapsed likelihood; warms up in every run."""
-    most = MOST // len(decisions.names)
-    _peers.nutpie_draws(decisions, placed, 2, 10, 0)
+    most = PLAN.max_numbers // len(decisions.names)
+    _peers.nutpie_draws(decisions, resolved_prior, 2, 10, 0)
 
     def run(seed: int, seconds: float) -> tuple[Floats, float]:
-        made = _peers.nutpie_draws(decisions, placed, most, NUTPIE_WARMUP, seed, seconds)
+        made = _peers.nutpie_draws(
+            decisions, resolved_prior, most, PLAN.nutpie_warmup, seed, seconds
+        )
         return made.draws, made.sampling
 
     return run
 
 
-def numpyro(decisions: Decisions, placed: Placed, patience: float) -> Run:
-    """NumPyro's NUTS on a quadrature likelihood; compiles and warms up once a problem, and every run goes on from there."""
-    peer = _peers.Numpyro(decisions, placed, NUMPYRO_WARMUP)
+def numpyro(decisions: Decisions, resolved_prior: ResolvedPrior, patience: float) -> Run:
+    """NumPyro's NUTS on a quadrature likelihood.
+
+    It compiles and warms up once for a problem, and every run goes on from there.
+    """
+    peer = _peers.Numpyro(decisions, resolved_prior, PLAN.numpyro_warmup)
     peer.warm_up(0, patience)
-    most = MOST // len(decisions.names)
+    most = PLAN.max_numbers // len(decisions.names)
 
     def run(seed: int, seconds: float) -> tuple[Floats, float]:
         made = peer.sample(most, seed, seconds)
@@ -135,38 +179,47 @@ def numpyro(decisions: Decisions, placed: Placed, patience: float) -> Run:
 
 
 METHODS: dict[str, Prepare] = {
-    "default": our_engine("auto"),
-    "da": our_engine("da", utilities="metropolis"),
-    "paper": our_engine("widest", utilities="metropolis"),
-    "exact": our_engine("widest"),
+    "default": our_sampler("auto"),
+    "da": our_sampler("da", utilities="metropolis"),
+    "paper": our_sampler("widest", utilities="metropolis"),
+    "exact": our_sampler("widest"),
     "nutpie": nutpie,
     "numpyro": numpyro,
 }
-"""Method -> how it is prepared for a problem. "paper" is px-both or px-scale, whichever is the widest move there is,
-with utilities moved by Metropolis-Hastings as in the paper; "exact" is the same with our exact draw of them."""
+"""Method -> how it is prepared for a problem.
+
+"paper" is px-both or px-scale, whichever is the widest move there is, with utilities moved by
+Metropolis-Hastings as in the paper; "exact" is the same with our exact draw of them."""
 
 
-def prepared(problem: Problem, method: str, patience: float = math.inf) -> Run:
+def prepare_method(problem: Problem, method: str, patience: float = math.inf) -> Run:
     """A method, ready to run on a problem of the suite."""
     decisions = problem.make(1)
-    return METHODS[method](decisions, place(us.Gaussian(problem.kappa), decisions), patience)
+    return METHODS[method](
+        decisions, resolve_prior(rv.Normal(problem.prior_sd), decisions), patience
+    )
 
 
-def one_run(run: Run, seed: int, seconds: float) -> Figure:
-    """One method in one round."""
+def one_run(run: Run, seed: int, seconds: float) -> Measurement:
+    """One method in one round: its effective draws and seconds."""
     draws, took = run(seed, seconds)
-    return Figure(effective(draws), len(draws), took)
+    return Measurement(effective(draws), len(draws), took)
 
 
-def compare(problem: Problem, methods: Sequence[str], rounds: int, seconds: float, patience: float) -> Iterator[Speed]:
-    """All methods in turn, in every round with a seed of its own; one that is never ready is left out."""
+def compare(
+    problem: Problem, methods: Sequence[str], rounds: int, seconds: float, patience: float
+) -> Iterator[Speed]:
+    """The speeds of all methods, which run in turn in every round, with a seed for each round.
+
+    A method that is not ready within `patience` seconds is left out.
+    """
     runs: dict[str, Run] = {}
     for method in methods:
         try:
-            runs[method] = prepared(problem, method, patience)
+            runs[method] = prepare_method(problem, method, patience)
         except TimeoutError as slow:
             print(f"{method} is left out of {problem.name}: {slow}", file=sys.stderr)
-    figures: dict[str, list[Figure]] = {method: [] for method in runs}
+    figures: dict[str, list[Measurement]] = {method: [] for method in runs}
     for seed in range(1, rounds + 1):
         for method, run in runs.items():
             figures[method].append(one_run(run, seed, seconds))
@@ -186,6 +239,6 @@ def compare(problem: Problem, methods: Sequence[str], rounds: int, seconds: floa
 
 
 def over_seeds(problem: Problem, seeds: int, seconds: float) -> Floats:
-    """(seeds,) rates of the default engine, sorted; each seed warms up afresh."""
-    run = prepared(problem, "default")
+    """(seeds,) rates of the default sampler, sorted; each seed warms up afresh."""
+    run = prepare_method(problem, "default")
     return np.sort([one_run(run, seed, seconds).rate for seed in range(1, seeds + 1)])

@@ -1,6 +1,6 @@
-"""What a benchmark is, and what is kept of a run: its result, with all that somebody who wants to repeat it must know.
+"""What a benchmark is, and what is stored of a run: its result, and what is needed to repeat it.
 
-Every file here that is not private holds one `BENCHMARK`, and `python -m benchmarks NAME` is the door to all of them.
+Every file here that is not private holds one `BENCHMARK`; `python -m benchmarks NAME` runs it.
 Nothing here imports numpy: one core is asked for first.
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 
 RESULTS = Path(__file__).resolve().parent / "results"
 NAMES = (
-    "engines",
+    "samplers",
     "costs",
     "large",
     "population",
@@ -33,8 +33,9 @@ NAMES = (
     "tetris",
     "studio",
 )
-"""All of them, in the order of the page."""
-ALWAYS = ("numpy", "numba", "scipy")  # packages whose versions are told of every run
+"""All benchmarks, in the order of the page."""
+ALWAYS = ("numpy", "numba", "scipy")
+"""Packages whose versions are recorded with every run."""
 
 Result = dict[str, Any]
 Record = dict[str, Any]
@@ -42,18 +43,24 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Option:
-    """One setting: its value in a full run, what it means, and its value in a quick one where that differs."""
+    """One setting.
+
+    Its value in a full run, what it means, and its value in a quick one where that differs.
+    """
 
     full: int | float | str
     help: str
     quick: int | float | str | None = None
     recorded: bool = True
-    """Not where it may name a place on somebody's machine, or hold a password."""
+    """False where it may name a file of somebody's, or hold a password."""
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One claim. The docstring of its file says on the page what is measured and how; `measure` takes the options by name."""
+    """One claim. The docstring of its file says on the page what is measured and how.
+
+    `measure` takes the options by name.
+    """
 
     module: str
     about: str | None
@@ -68,7 +75,7 @@ class Benchmark:
     finding: Callable[[Result], str]
     """What came out, in a few words with figures."""
     packages: tuple[str, ...] = ()
-    """Peers and others who may take part; told are the versions of those that did."""
+    """Peers and others that may take part; the versions of those that did are recorded."""
     figure: tuple[str, str, Callable[[Result, Path], None]] | None = None
     """The name of the picture in docs, what it shows in words, and what draws it."""
     missed: Callable[[Result], str] = field(default=lambda result: "")
@@ -76,11 +83,11 @@ class Benchmark:
 
     @property
     def name(self) -> str:
-        """That of its file."""
+        """The name of its file, without the suffix."""
         return self.module.rpartition(".")[2]
 
     def settings(self, quick: bool) -> dict[str, int | float | str]:
-        """What every option is unless said otherwise."""
+        """The default of every option, in a full or in a quick run."""
         return {
             name: option.quick if quick and option.quick is not None else option.full
             for name, option in self.options.items()
@@ -88,58 +95,73 @@ class Benchmark:
 
 
 def load(name: str) -> Benchmark:
-    """The benchmark of a file."""
+    """The benchmark that a file holds."""
     found = importlib.import_module(f"benchmarks.{name}").BENCHMARK
     assert isinstance(found, Benchmark)
     return found
 
 
-def one_core() -> None:
-    """One core for everybody: numpy, jax and the rest read these settings when they start."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "NPROC"):
+def use_one_core() -> None:
+    """Let everybody use one core; numpy, jax and the rest read these settings when they start."""
+    for name in (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "NUMBA_NUM_THREADS",
+        "NPROC",
+    ):
         os.environ[name] = "1"
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
 
 
 def record(benchmark: Benchmark, settings: Mapping[str, int | float | str]) -> Record:
-    """Measure, and tell what a reader needs to know about the run."""
-    from understudy._files import plain
+    """The record of a run: the result, and what a reader needs to know to repeat it."""
+    from revealed.io.atomic import to_jsonable
 
-    load, today, began = os.getloadavg()[0], datetime.datetime.now(datetime.UTC).date(), time.perf_counter()
+    load, today, began = (
+        os.getloadavg()[0],
+        datetime.datetime.now(datetime.UTC).date(),
+        time.perf_counter(),
+    )
     result = benchmark.measure(**settings)
     seconds = time.perf_counter() - began
+    # a peer that was imported took part
     took_part = [name for name in benchmark.packages if name.replace("-", "_") in sys.modules]
     versions = {name: importlib.metadata.version(name) for name in (*ALWAYS, *took_part)}
     return {
         "name": benchmark.name,
         "date": today.isoformat(),
-        "arguments": {name: value for name, value in settings.items() if benchmark.options[name].recorded},
+        "arguments": {
+            name: value for name, value in settings.items() if benchmark.options[name].recorded
+        },
         "seconds": round(seconds, 1),
-        "understudy": {"version": importlib.metadata.version("understudy"), "source": source()},
+        "revealed": {"version": importlib.metadata.version("revealed"), "source": source()},
         "versions": {"python": platform.python_version(), **versions, **result.pop("versions", {})},
         "machine": machine(),
         "load": round(load, 2),
         "circumstances": "",
-        "result": plain(result),
+        "result": to_jsonable(result),
     }
 
 
 def source() -> str:
     """A digest of the package's source: which state of it was measured."""
-    import understudy
+    import revealed
 
-    folder = Path(understudy.__file__).parent
+    folder = Path(revealed.__file__).parent
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*.py")):
-        digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+        digest.update(
+            file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0"
+        )
     return digest.hexdigest()[:12]
 
 
 def machine() -> dict[str, str | int | float]:
-    """What kind of machine this is, and nothing that tells which."""
-    told = Path("/proc/cpuinfo")
-    lines = told.read_text().splitlines() if told.exists() else []
+    """The kind of machine this is, and nothing that identifies it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     return {
@@ -150,13 +172,15 @@ def machine() -> dict[str, str | int | float]:
     }
 
 
-def store(made: Record, folder: Path) -> Path:
-    """Write a record whole, in the place of an older one."""
-    from understudy._files import write_whole
+def store(measured: Record, folder: Path) -> Path:
+    """Write a record, whole, in place of an older one; returns its file."""
+    from revealed.io.atomic import atomic_write
 
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{made['name']}.json"
-    write_whole(path, (json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
+    path = folder / f"{measured['name']}.json"
+    atomic_write(
+        path, (json.dumps(measured, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    )
     return path
 
 
@@ -167,10 +191,14 @@ def stored(name: str, folder: Path = RESULTS) -> Record | None:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Markdown, without the columns that are empty in every row."""
+    """A Markdown table, without the columns that are empty in every row."""
     body = [list(row) for row in rows]
     shown = [i for i in range(len(head)) if any(row[i] for row in body)]
-    lines = [[head[i] for i in shown], ["---"] * len(shown), *([row[i] for i in shown] for row in body)]
+    lines = [
+        [head[i] for i in shown],
+        ["---"] * len(shown),
+        *([row[i] for i in shown] for row in body),
+    ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -179,6 +207,6 @@ def cell(value: float | None, digits: str, unit: str = "") -> str:
     return "" if value is None else f"{value:{digits}}{unit}"
 
 
-def few(number: float | None) -> str:
-    """As many digits as can be trusted."""
+def rounded(number: float | None) -> str:
+    """A number with as many digits as can be trusted: none from 10 on, two below."""
     return cell(number, ",.0f" if number is not None and number >= 10 else ".2g")

@@ -1,8 +1,10 @@
-"""A population of ten thousand simulated controllers, fifty decisions each, on a Dask cluster of one machine.
+"""A population of ten thousand simulated controllers, fifty decisions each, on a Dask cluster.
 
-Two worker processes of one thread each take half of the controllers; the client draws the population. A decision is among four actions with three features. Told are the time, the most memory that
-each process held, whether the chains agree (also on each of the thirty thousand coefficients), and how often the 90% interval of a
-coefficient holds its true value. It is one run with one seed.
+The cluster is one machine: two worker processes of one thread each take half of the controllers;
+the client draws the population. A decision is among four actions with three features. Shown are
+the time, the most memory that each process held, whether the chains agree (also on each of the
+thirty thousand coefficients), and how often the 90% interval of a coefficient holds its true
+value. It is one run with one seed.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-import understudy as us
+import revealed as rv
 from benchmarks._record import Benchmark, Option, Result, table
-from understudy._arrays import Floats
-from understudy.decisions import Decisions
+from revealed._types import Floats
+from revealed.data.decisions import Decisions
 
 EACH, ACTIONS, FEATURES = 50, 4, 3
 CHAINS = 4
@@ -76,17 +78,19 @@ def measure(controllers: int, workers: int, draws: int, warmup: int) -> Result:
         Client(cluster) as client,
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("ignore", us.NotConvergedWarning)
-        us.fit_population(
+        warnings.simplefilter("ignore", rv.NotConvergedWarning)
+        rv.fit_population(
             decisions[: 20 * EACH], draws=2, warmup=2, chains=1, cluster=client
         )  # compiles, or loads what was compiled
         before, began = _traffic(), time.perf_counter()
-        population = us.fit_population(decisions, draws=draws, warmup=warmup, chains=CHAINS, cluster=client)
+        population = rv.fit_population(
+            decisions, draws=draws, warmup=warmup, chains=CHAINS, cluster=client
+        )
         seconds = time.perf_counter() - began
         sent = _traffic() - before
         worker_memory = max(client.run(_peak).values())
     client_memory = _peak()
-    alone, each = population.summary(), population.summary_of_players()
+    alone, each = population.summary(), population.summary_of_groups()
     low, high = np.quantile(population.values, [0.05, 0.95], axis=(0, 1))
     of_mean = np.quantile(population.mean, [0.05, 0.95], axis=(0, 1))
     iterations = CHAINS * (warmup + draws)
@@ -106,27 +110,34 @@ def measure(controllers: int, workers: int, draws: int, warmup: int) -> Result:
         ess_controllers=float(np.minimum(each.ess_bulk, each.ess_tail).min()),
         covered=float(((low <= values) & (values <= high)).mean()),
         true_mean_covered=int(((of_mean[0] <= MEAN) & (of_mean[1] >= MEAN)).sum()),
-        converged=alone.trusted and each.trusted,
+        converged=alone.converged and each.converged,
     )
     return asdict(found)
 
 
 def tables(result: Result) -> str:
-    """A line for each thing told."""
+    """A line for each thing that was measured."""
     f = Figures(**result)
-    all_of_them = f"{f.controllers * FEATURES:,}"
+    n_coefficients = f"{f.controllers * FEATURES:,}"
     return table(
         ("what", "measured"),
         [
             (f"{f.chains} chains of {f.draws} draws after {f.warmup}", f"{f.seconds:,.0f} seconds"),
-            ("most memory: the client, the largest worker", f"{f.client_memory:.1f} GB, {f.worker_memory:.1f} GB"),
-            ("over the loopback interface, whoever sent it", f"{f.traffic_an_iteration:.1f} MB an iteration"),
             (
-                f"R-hat: population, the worst of {all_of_them} coefficients",
+                "most memory: the client, the largest worker",
+                f"{f.client_memory:.1f} GB, {f.worker_memory:.1f} GB",
+            ),
+            (
+                "over the loopback interface, whoever sent it",
+                f"{f.traffic_an_iteration:.1f} MB an iteration",
+            ),
+            (
+                f"R-hat: population, the worst of {n_coefficients} coefficients",
                 f"{f.r_hat_population:.3f}, {f.r_hat_controllers:.3f}",
             ),
             (
-                f"effective draws of {f.chains * f.draws:,}: population, the worst of {all_of_them}",
+                f"effective draws of {f.chains * f.draws:,}: population, the worst of "
+                f"{n_coefficients}",
                 f"{f.ess_population:,.0f}, {f.ess_controllers:,.0f}",
             ),
             ("controllers' coefficients within their 90% interval", f"{f.covered:.1%}"),
@@ -149,7 +160,10 @@ def _peak() -> float:
 
 
 def _traffic() -> float:
-    """Bytes that went over the loopback interface since the machine started, whoever sent them: an upper bound of ours."""
+    """Bytes that went over the loopback interface since the machine started.
+
+    Whoever sent them is counted: it is an upper bound of ours.
+    """
     psutil: Any = importlib.import_module("psutil")
 
     return float(psutil.net_io_counters(pernic=True)["lo"].bytes_sent)
@@ -158,7 +172,10 @@ def _traffic() -> float:
 def finding(result: Result) -> str:
     """Time, and whether intervals hold what they should."""
     f = Figures(**result)
-    return f"{f.controllers:,} controllers in {f.seconds:,.0f} seconds; {f.covered:.1%} of coefficients in their 90% interval"
+    return (
+        f"{f.controllers:,} controllers in {f.seconds:,.0f} seconds; "
+        f"{f.covered:.1%} of coefficients in their 90% interval"
+    )
 
 
 BENCHMARK = Benchmark(

@@ -1,9 +1,10 @@
-"""Players with few decisions each, learnt as one population: held-out log loss beside separate fits and one pooled fit.
+"""Players with few decisions each, learnt as one population, beside separate and pooled fits.
 
-200 simulated players with five features decide 15 times among four actions; all are predicted on 30 decisions more.
-Every fit learns from the same decisions: one population, one player after the other (under the default prior, and with the
-size of the prior learnt), and all together as if they were one.
-The standard errors are those of the differences, over players.
+200 simulated players with five features decide 15 times among four actions; all are predicted on
+30 decisions more, and the held-out log loss is compared. Every fit learns from the same decisions:
+one population, one player after the other (under the default prior, and with the sd of the prior
+inferred), and all together as if they were one. The standard errors are those of the differences,
+over players.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-import understudy as us
+import revealed as rv
 from benchmarks._record import Benchmark, Option, Result, cell, table
-from understudy._arrays import Floats
-from understudy.decisions import Decisions
-from understudy.predict import Prediction
+from revealed._types import Floats
+from revealed.data.decisions import Decisions
+from revealed.results.prediction import Prediction
 
 SEEN, KEPT_OUT, ACTIONS, FEATURES = 15, 30, 4, 5
 DRAWS: dict[str, Any] = {"draws": 500, "warmup": 500, "chains": 2}
@@ -29,7 +30,10 @@ DRAWS: dict[str, Any] = {"draws": 500, "warmup": 500, "chains": 2}
 
 @dataclass(frozen=True)
 class Row:
-    """How well one way of learning predicts; the standard error is that of its difference from the population."""
+    """How well one way of learning predicts.
+
+    The standard error is that of its difference from the population.
+    """
 
     what: str
     log_loss: float
@@ -40,8 +44,10 @@ class Row:
 
 def measure(players: int, populations: int) -> Result:
     """Every way of learning, on each population."""
-    ways_of(2, 0)  # compiles everything, before a clock runs
-    return {"rows": [asdict(row) for seed in range(populations) for row in ways_of(players, seed)]}
+    compare_fits(2, 0)  # compiles everything, before a clock runs
+    return {
+        "rows": [asdict(row) for seed in range(populations) for row in compare_fits(players, seed)]
+    }
 
 
 def tables(result: Result) -> str:
@@ -55,7 +61,11 @@ def tables(result: Result) -> str:
 
 def missed(result: Result) -> str:
     """Whether the population lost against another way."""
-    return "the population did not predict best" if any(row["worse_by"] < 0.0 for row in result["rows"]) else ""
+    return (
+        "the population did not predict best"
+        if any(row["worse_by"] < 0.0 for row in result["rows"])
+        else ""
+    )
 
 
 def _worse(row: Row) -> str:
@@ -70,7 +80,10 @@ def simulate(rng: np.random.Generator, players: int) -> Decisions:
     """Players from one Gaussian, decision after decision of each."""
     mean = rng.standard_normal(FEATURES)
     mix = rng.standard_normal((FEATURES, FEATURES)) / np.sqrt(FEATURES)
-    values = mean + 0.7 * rng.standard_normal((players, FEATURES)) @ (0.5 * np.eye(FEATURES) + 0.5 * mix).T
+    values = (
+        mean
+        + 0.7 * rng.standard_normal((players, FEATURES)) @ (0.5 * np.eye(FEATURES) + 0.5 * mix).T
+    )
     each = SEEN + KEPT_OUT
     rows = rng.standard_normal((players, each, ACTIONS, FEATURES))
     w = np.einsum("ntak,nk->nta", rows, values) + rng.standard_normal((players, each, ACTIONS))
@@ -83,7 +96,7 @@ def simulate(rng: np.random.Generator, players: int) -> Decisions:
     )
 
 
-def ways_of(players: int, seed: int) -> list[Row]:
+def compare_fits(players: int, seed: int) -> list[Row]:
     """One population, learnt in every way."""
     d = simulate(np.random.default_rng(seed), players)
     early = np.tile(np.arange(SEEN + KEPT_OUT) < SEEN, players)
@@ -91,46 +104,63 @@ def ways_of(players: int, seed: int) -> list[Row]:
     who = rest.groups
     assert who is not None
 
-    def alone(prior: us.Gaussian) -> Floats:
-        lost = np.empty(len(rest))
+    def alone(prior: rv.Normal) -> Floats:
+        losses = np.empty(len(rest))
         for i in range(players):
             at = np.flatnonzero(who == i)
-            lost[at] = -_log(
-                us.predict(
-                    us.fit(seen[np.flatnonzero(seen.groups == i)], prior, **DRAWS, seed=i, progress=False), rest[at]
+            losses[at] = -_log(
+                rv.predict(
+                    rv.fit(
+                        seen[np.flatnonzero(seen.groups == i)],
+                        prior,
+                        **DRAWS,
+                        seed=i,
+                        progress=False,
+                    ),
+                    rest[at],
                 )
             )
-        return lost
+        return losses
 
     def pooled() -> Floats:
-        return -_log(us.predict(us.fit(seen, us.Gaussian(100.0), **DRAWS, progress=False), rest))
+        return -_log(rv.predict(rv.fit(seen, rv.Normal(10.0), **DRAWS, progress=False), rest))
 
     def population() -> Floats:
-        return -_log(us.fit_population(seen, by="player", **DRAWS, progress=False).predict(rest))
+        return -_log(
+            rv.fit_population(seen, groups="player", **DRAWS, progress=False).predict(rest)
+        )
 
     ways: dict[str, Callable[[], Floats]] = {
         "one population": population,
         "all players as one": pooled,
-        "each player alone, size of the prior learnt": lambda: alone(us.Gaussian("learn")),
-        "each player alone, prior variance 2500": lambda: alone(us.Gaussian(2500.0)),
+        "each player alone, prior sd inferred": lambda: alone(rv.Normal(rv.HalfStudentT())),
+        "each player alone, prior sd 50": lambda: alone(rv.Normal(50.0)),
     }
     rows: list[Row] = []
     best = np.zeros(len(rest))
     for what, learn in ways.items():
         began = time.perf_counter()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", us.NotConvergedWarning)
-            lost = learn()
+            warnings.simplefilter("ignore", rv.NotConvergedWarning)
+            losses = learn()
         if not rows:
-            best = lost
-        apart = (lost - best).reshape(players, KEPT_OUT).mean(axis=1)
+            best = losses
+        apart = (losses - best).reshape(players, KEPT_OUT).mean(axis=1)
         error = apart.std(ddof=1) / np.sqrt(players)
-        rows.append(Row(what, float(lost.mean()), float(apart.mean()), float(error), time.perf_counter() - began))
+        rows.append(
+            Row(
+                what,
+                float(losses.mean()),
+                float(apart.mean()),
+                float(error),
+                time.perf_counter() - began,
+            )
+        )
     return rows
 
 
 def _log(found: Prediction) -> Floats:
-    return np.asarray(found.log_taken)
+    return np.asarray(found.log_probability_chosen)
 
 
 def finding(result: Result) -> str:
@@ -144,7 +174,10 @@ BENCHMARK = Benchmark(
     __doc__,
     title="What a population gains",
     takes="four minutes",
-    options={"players": Option(200, "players", quick=10), "populations": Option(1, "populations to simulate")},
+    options={
+        "players": Option(200, "players", quick=10),
+        "populations": Option(1, "populations to simulate"),
+    },
     measure=measure,
     tables=tables,
     finding=finding,

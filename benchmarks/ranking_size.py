@@ -1,7 +1,8 @@
 """2,000 players and 20,000 games on one core, from results to skills whose chains agree.
 
-Skills are standard normal, line-ups drawn at random, and the spread is learnt. Told are the seconds of processor time for four chains one after the other, the
-largest R-hat and the fewest effective draws of all 2,001 unknowns, and how the found skills agree with the true ones.
+Skills are standard normal, line-ups drawn at random, and the spread is inferred. Shown are the
+seconds of processor time for four chains one after the other, the largest R-hat and the fewest
+effective draws of all 2,001 unknowns, and how the estimated skills agree with the true ones.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-import understudy as us
+import revealed as rv
 from benchmarks._record import Benchmark, Option, Result, cell, table
-from understudy.diagnostics import ess_bulk, r_hat
+from revealed.results.diagnostics import ess_bulk, r_hat
 
 PLAYERS, GAMES = 2_000, 20_000
 FIELDS = {2: (1000, 300), 4: (1000, 150)}  # entries of a game -> draws a chain, and its warm-up
@@ -41,12 +42,12 @@ def league(entries: int, share: float) -> Time:
     skill = rng.standard_normal(players)
     who = np.array([rng.choice(players, entries, replace=False) for _ in range(games)])
     order = np.argsort(-(skill[who] + rng.standard_normal(who.shape)), axis=1)
-    orders = us.Orders.of(np.take_along_axis(who, order, 1).tolist())
+    orders = rv.Rankings.from_lists(np.take_along_axis(who, order, 1).tolist())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # R-hat and effective draws are reported below
-        us.rank(orders[:50], draws=5, warmup=5, chains=1, progress=False)  # compiles
+        rv.rank(orders[:50], draws=5, warmup=5, chains=1, progress=False)  # compiles
         began = time.process_time()
-        found = us.rank(orders, draws=draws, warmup=warmup, threads=1)
+        found = rv.rank(orders, draws=draws, warmup=warmup, threads=1)
         seconds = time.process_time() - began
     whole = np.concatenate([found.skills, found.spread[:, :, None]], axis=2)
     truth = skill[[int(name) for name in found.names]]
@@ -61,7 +62,10 @@ def league(entries: int, share: float) -> Time:
 def measure(entries: int, share: float) -> Result:
     """Leagues of games of two and of four, or one of them."""
     if entries not in (0, *FIELDS):
-        raise ValueError(f"games of {entries} are not measured; give --entries one of {', '.join(map(str, FIELDS))}")
+        raise ValueError(
+            f"games of {entries} are not measured; give --entries one of "
+            f"{', '.join(map(str, FIELDS))}"
+        )
     return {"leagues": [asdict(league(n, share)) for n in FIELDS if entries in (0, n)]}
 
 
@@ -96,7 +100,10 @@ def tables(result: Result) -> str:
 
 def finding(result: Result) -> str:
     """The time of each league."""
-    each = ", ".join(f"{line['seconds']:,.0f} seconds for games of {line['entries']}" for line in result["leagues"])
+    each = ", ".join(
+        f"{line['seconds']:,.0f} seconds for games of {line['entries']}"
+        for line in result["leagues"]
+    )
     return f"{each}; R-hat at most {max(line['worst_r_hat'] for line in result['leagues']):.3f}"
 
 

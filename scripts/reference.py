@@ -1,7 +1,8 @@
-"""The reference from docstrings: a hook of mkdocs that puts each `::: name` of docs/reference.md in full.
+"""The reference from docstrings: a hook of mkdocs that writes each `::: name` of docs/reference.md.
 
-A name is one of `understudy.__all__`, or a function or class of `us.plots` and `us.worlds`. What is shown is what `help(name)` knows:
-the signature, the docstring with its examples, and for a class its public methods and properties.
+A name is one of `revealed.__all__`, or a function or class of `rv.plots` and `rv.environments`.
+What is shown is what `help(name)` shows: the signature, the docstring with its examples, and for a
+class its public methods and properties.
 """
 
 from __future__ import annotations
@@ -14,49 +15,60 @@ from typing import Any
 
 PAGE = "reference.md"
 MARK = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
-SECTION = re.compile(r"^(Args|Attributes):$")
+GOOGLE_SECTION = re.compile(r"^(Args|Attributes):$")
+NUMPY_SECTION = re.compile(r"^(Parameters|Returns|Attributes|Raises|Yields|Examples|Notes)$")
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """What mkdocs calls with every page."""
-    return MARK.sub(lambda mark: told(mark[1]), markdown) if page.file.src_path == PAGE else markdown
+    """A page with its names written out; mkdocs calls this with every page."""
+    if page.file.src_path != PAGE:
+        return markdown
+    return MARK.sub(lambda mark: describe(mark[1]), markdown)
 
 
-def found(name: str) -> Any:
-    """What a dotted name stands for, from `understudy` on."""
-    import understudy
+def look_up(name: str) -> Any:
+    """What a dotted name stands for, from `revealed` on."""
+    import revealed
 
-    thing: Any = understudy
+    thing: Any = revealed
     for part in name.split("."):
         thing = getattr(thing, part)
     return thing
 
 
-def told(name: str) -> str:
-    """A name in full, as Markdown."""
-    thing = found(name)
+def describe(name: str) -> str:
+    """The entry of a name, as Markdown: signature, docstring, and the members of a class."""
+    thing = look_up(name)
     parts = [f"### {name}"]
-    if not inspect.ismodule(thing) and not (inspect.isclass(thing) and issubclass(thing, Warning)):
-        parts.append(f"```text\nus.{name}{signature(thing)}\n```")
-    parts.append(prose(inspect.getdoc(thing) or ""))
-    if inspect.isclass(thing) and not issubclass(thing, Warning):
-        parts.append("\n\n".join(member(each, vars(thing)[each]) for each in vars(thing) if own(thing, each)))
+    is_warning = inspect.isclass(thing) and issubclass(thing, Warning)
+    if not inspect.ismodule(thing) and not is_warning:
+        parts.append(f"```text\nrv.{name}{signature(thing)}\n```")
+    parts.append(render_docstring(inspect.getdoc(thing) or ""))
+    if inspect.isclass(thing) and not is_warning:
+        members = [each for each in vars(thing) if is_documented_member(thing, each)]
+        parts.append("\n\n".join(render_member(each, vars(thing)[each]) for each in members))
     return "\n\n".join(parts)
 
 
-def own(thing: type, name: str) -> bool:
+def is_documented_member(thing: type, name: str) -> bool:
     """Whether a member is public, has a docstring, and is a method or a property."""
-    what = vars(thing)[name]
+    member = vars(thing)[name]
     kinds = (property, staticmethod, classmethod)
-    callable_ = inspect.isfunction(what) or isinstance(what, kinds) or type(what).__name__ == "cached_property"
-    return not name.startswith("_") and not name.startswith("set_") and callable_ and bool(inspect.getdoc(what))
+    shown = (
+        inspect.isfunction(member)
+        or isinstance(member, kinds)
+        or type(member).__name__ == "cached_property"
+    )
+    return not name.startswith(("_", "set_")) and shown and bool(inspect.getdoc(member))
 
 
-def member(name: str, what: Any) -> str:
+def render_member(name: str, member: Any) -> str:
     """A method or a property: its name, its signature without self, and its docstring."""
-    inner = getattr(what, "__func__", what)
-    called = "" if isinstance(what, property) or not inspect.isfunction(inner) else signature(inner, wide=True)
-    first, _, rest = prose(inspect.getdoc(what) or "", fenced=False).partition("\n")
+    inner = getattr(member, "__func__", member)
+    is_method = not isinstance(member, property) and inspect.isfunction(inner)
+    called = signature(inner, wide=True) if is_method else ""
+    docstring = render_docstring(inspect.getdoc(member) or "", fenced=False)
+    first, _, rest = docstring.partition("\n")
     return f"- **`.{name}{called}`** {first}\n{textwrap.indent(rest, ' ' * 4)}".rstrip()
 
 
@@ -68,26 +80,47 @@ def signature(thing: Any, wide: bool = False) -> str:
         if each.name not in ("self", "cls")
     ]
     short = str(inspect.Signature(bare)).replace("<factory>", "{}")
-    return short if wide or len(short) < 100 else short.replace(", ", ",\n    ").replace("(", "(\n    ", 1)[:-1] + "\n)"
+    if wide or len(short) < 100:
+        return short
+    return short.replace(", ", ",\n    ").replace("(", "(\n    ", 1)[:-1] + "\n)"
 
 
-def prose(docstring: str, fenced: bool = True) -> str:
-    """A docstring as Markdown: arguments become a list, examples a block, fenced unless it stands in a list."""
+def render_docstring(docstring: str, fenced: bool = True) -> str:
+    """A docstring as Markdown: sections of arguments become lists, examples blocks.
+
+    Sections are those of NumPy's style, a word underlined by dashes, or Google's "Args:".
+    `fenced` is False where the result stands inside a list.
+    """
     out: list[str] = []
     lines = docstring.splitlines()
     at = 0
     while at < len(lines):
-        if SECTION.match(lines[at]):
+        underlined = at + 1 < len(lines) and re.fullmatch(r"-{3,}", lines[at + 1].strip())
+        if NUMPY_SECTION.match(lines[at]) and underlined:
+            heading, at = lines[at], at + 2
+            # Examples and notes are text like any other; the others are lists of entries.
+            if heading in ("Examples", "Notes"):
+                continue
+            out += ["", f"*{heading}*", ""]
+            while at < len(lines) and lines[at].strip():
+                is_entry = not lines[at].startswith(" ")
+                out.append(f"- `{lines[at]}`" if is_entry else f"  {lines[at].strip()}")
+                at += 1
+        elif GOOGLE_SECTION.match(lines[at]):
             out.append("")
             at += 1
             while at < len(lines) and (not lines[at].strip() or lines[at].startswith("    ")):
                 line = lines[at][4:]
-                first = re.match(r"([\w, ]+): (.*)", line)
-                out.append(f"- `{first[1]}`: {first[2]}" if first else f"  {line.strip()}" if line.strip() else "")
+                entry = re.match(r"([\w, ]+): (.*)", line)
+                text = f"  {line.strip()}" if line.strip() else ""
+                out.append(f"- `{entry[1]}`: {entry[2]}" if entry else text)
                 at += 1
         elif lines[at].startswith(">>>"):
             block = list(itertools.takewhile(str.strip, lines[at:]))
-            out += ["", "```pycon", *block, "```", ""] if fenced else ["", *("    " + line for line in block), ""]
+            if fenced:
+                out += ["", "```pycon", *block, "```", ""]
+            else:
+                out += ["", "<!-- -->", "", *("    " + line for line in block), ""]
             at += len(block)
         else:
             out.append(lines[at])

@@ -1,7 +1,9 @@
-"""Evidence: what proofs measure is kept, a line of JSON for each, with `--evidence=FILE`; `certificate.py` makes a page of it.
+"""Evidence: `--evidence=FILE` keeps what proofs measure, a line of JSON for each.
 
-A proof is a test with the mark `proves`, which says of what: a `model` and an `engine`, and if need be the `problem`; or else a `part`
-that engines stand on. Words in braces are parameters of the test, and a parameter `variant` is an engine with its options.
+`tests/support/certificate.py` makes a page of it. A proof is a test with the mark `proves`, which
+says of what: a `model` and a `sampler`, and if need be the `problem`; or else a `part` that
+samplers rest on. Words in braces are parameters of the test, and a parameter `variant` is a sampler
+with its options.
 """
 
 from __future__ import annotations
@@ -13,35 +15,42 @@ from typing import Any
 
 import pytest
 
-from evidence import MEASURED
-from problems import label
-from proofs import passed, stamp
-from understudy._files import plain
+from revealed.io.atomic import to_jsonable
+from tests.support.cases import label
+from tests.support.evidence_log import passed, stamp
+from tests.support.statistical_asserts import MEASURED
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("evidence")
     group.addoption(
-        "--evidence", type=Path, metavar="FILE", help="add what proofs measure to FILE, a line of JSON each"
+        "--evidence",
+        type=Path,
+        metavar="FILE",
+        help="add what proofs measure to FILE, a line of JSON each",
     )
     group.addoption(
-        "--unproven", action="store_true", help="leave out proofs that FILE says have passed with these sources"
+        "--unproven",
+        action="store_true",
+        help="leave out proofs that FILE says have passed with these sources",
     )
 
 
 def proof_of(item: pytest.Item) -> dict[str, Any]:
-    """What a test says that it proves; nothing, if it does not say so."""
+    """The mark of a test in full; empty where it has none."""
     said: dict[str, Any] = {}
     for mark in item.iter_markers("proves"):  # the closest first
         said = {**mark.kwargs, **said}
     if not said:
         return {}
     given: dict[str, Any] = (
-        dict(item.callspec.params) if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        dict(item.callspec.params)
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+        else {}
     )
     said = {key: text.format(**given) for key, text in said.items()}
     if "variant" in given:
-        said |= {"engine": given["variant"][0], "sampler": label(given["variant"])}
+        said |= {"sampler": given["variant"][0], "variant": label(given["variant"])}
     if isinstance(given.get("problem"), str):
         said.setdefault("problem", given["problem"])
     if "part" in said:
@@ -76,16 +85,18 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, Any, Any]:
     if call.when == "call" or call.excinfo is not None:
         proof = proof_of(item)
         if proof:
-            item.user_properties.append(("proof", plain(proof | {"measured": MEASURED})))
+            item.user_properties.append(("proof", to_jsonable(proof | {"measured": MEASURED})))
     return (yield)
 
 
-class Scribe:
-    """Writes proofs down as they end; in the process that hears of all of them."""
+class EvidenceRecorder:
+    """Writes proofs down as they end, in the process that all workers report to."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -94,14 +105,21 @@ class Scribe:
         proof: Any = dict(report.user_properties).get("proof")
         if proof is None or (report.when == "teardown" and report.passed):
             return
-        why = {"why": report.longrepr[2]} if report.skipped and isinstance(report.longrepr, tuple) else {}
-        write(self.file, proof | why | {"outcome": report.outcome, "seconds": round(report.duration, 1)})
+        why = (
+            {"why": report.longrepr[2]}
+            if report.skipped and isinstance(report.longrepr, tuple)
+            else {}
+        )
+        write(
+            self.file,
+            proof | why | {"outcome": report.outcome, "seconds": round(report.duration, 1)},
+        )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     file = config.getoption("--evidence")
     if file is not None and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Scribe(file))
+        config.pluginmanager.register(EvidenceRecorder(file))
 
 
 def write(file: Path, line: dict[str, Any]) -> None:

@@ -8,7 +8,20 @@ from typing import Any
 
 import pytest
 
-from stagehands import TOKEN, Inside, Opened, Postgres, Studio, postgres_binaries, studio
+from tests.support.studio_server import (
+    COMPILE_PATIENCE,
+    PATIENCE,
+    TOKEN,
+    LocalStudio,
+    OpenStudio,
+    Postgres,
+    StudioProcess,
+    choose_placement,
+    postgres_binaries,
+    run_studio,
+)
+
+UNLIMITED = {"token": TOKEN, "rate": 1e6, "games": 1e6}
 
 
 @pytest.fixture(scope="session")
@@ -30,14 +43,26 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return server.database()
 
 
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Opened]:
-    """Opens studios in this process, with settings of one's own; all are closed at the end."""
-    running: list[Inside] = []
+@pytest.fixture(scope="session")
+def compiled_learner() -> None:
+    """The compiled loops of the learner, before any studio needs them.
 
-    def make(**settings: Any) -> Inside:
-        given = {"database": str(tmp_path / "studio.db"), "token": TOKEN, "rate": 1e6, "games": 1e6, **settings}
-        running.append(Inside(given))
+    Studios compile in a thread of low priority, which on a busy machine takes very long; what is
+    compiled here is in memory for studios in this process, and on disk for those in their own.
+    """
+    from revealed.studio.learning.game_learner import precompile
+
+    precompile()
+
+
+@pytest.fixture
+def open_studio(tmp_path: Path, compiled_learner: None) -> Iterator[OpenStudio]:
+    """Opens studios in this process, with settings of the test's own; all are closed at the end."""
+    running: list[LocalStudio] = []
+
+    def make(**settings: Any) -> LocalStudio:
+        given = {"database": str(tmp_path / "studio.db"), **UNLIMITED, **settings}
+        running.append(LocalStudio(given))
         return running[-1]
 
     yield make
@@ -46,45 +71,78 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
 
 
 @pytest.fixture
-def client(opened: Opened) -> Inside:
+def client(open_studio: OpenStudio) -> LocalStudio:
     """A studio in this process, on SQLite."""
-    return opened()
+    return open_studio()
 
 
 @pytest.fixture(scope="session")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
-    """A studio in a process of its own, for all tests of the page."""
-    import httpx
+def shared_studio(
+    tmp_path_factory: pytest.TempPathFactory, compiled_learner: None
+) -> Iterator[LocalStudio]:
+    """One studio for all tests that leave nothing behind which could disturb others."""
+    folder = tmp_path_factory.mktemp("shared")
+    running = LocalStudio({"database": str(folder / "studio.db"), **UNLIMITED})
+    yield running
+    running.close()
 
-    from theatre import begin, play
 
-    with studio(str(tmp_path_factory.mktemp("house") / "studio.db"), "--rate", "1000", "--games", "1000") as running:
-        with httpx.Client(base_url=running.address, timeout=60) as client:  # what is compiled is compiled now
-            state = play(client, begin(client, learn=True), 12)
-            for _ in range(120):
-                if client.get(f"/api/games/{state['game']}/learning?turn={state['turn']}").status_code != 503:
-                    break
+@pytest.fixture(scope="session")
+def studio_process(
+    tmp_path_factory: pytest.TempPathFactory, compiled_learner: None
+) -> Iterator[StudioProcess]:
+    """A studio in a process of its own, for all tests of the page; what it compiles is compiled.
+
+    No page is opened before: a test must not wait for the compiler.
+    """
+    folder = tmp_path_factory.mktemp("pages")
+    with run_studio(str(folder / "studio.db"), "--rate", "1000", "--games", "1000") as running:
+        running.wait_until_learning()
         yield running
+
+
+@pytest.fixture(scope="session")
+def compiled_results(studio_process: StudioProcess) -> None:
+    """The results of a small study, computed once, so that the sampler behind them is compiled."""
+    import httpx
+    import numpy as np
+
+    rng, headers = np.random.default_rng(0), {"Authorization": f"Bearer {TOKEN}"}
+    wanted: dict[str, Any] = {
+        "name": "to compile",
+        "conditions": [{"name": "first", "pieces": 8}, {"name": "second", "pieces": 8}],
+        "participants": 1,
+    }
+    with httpx.Client(base_url=studio_process.address, timeout=PATIENCE) as api:
+        study = api.post("/api/studies", json=wanted, headers=headers).json()
+        token = study["participants"][0]["link"].rpartition("/")[2]
+        for _ in wanted["conditions"]:
+            state = api.post(f"/api/participants/{token}/next").json()
+            while not state["over"]:
+                move = choose_placement(rng, state)
+                state = api.post(f"/api/games/{state['game']}/moves", json=move).json()["state"]
+        address = f"/api/studies/{study['study']}/posteriors"
+        assert api.get(address, headers=headers, timeout=COMPILE_PATIENCE).status_code == 200
 
 
 @pytest.fixture(scope="module")  # no longer: its event loop would be in the way of other tests
 def browser() -> Iterator[Any]:
     """One browser for all tests of a module."""
-    from theatre import chromium
+    from tests.support.browser import chromium
 
     with chromium() as running:
         yield running
 
 
 @pytest.fixture
-def visit(browser: Any, house: Studio) -> Iterator[Any]:
-    """Lets visitors in; at the end nobody may have heard a complaint from the page."""
-    from theatre import Visitor
+def visit(browser: Any, studio_process: StudioProcess) -> Iterator[Any]:
+    """Makes visitors; at the end, no page may have had an error."""
+    from tests.support.browser import Visitor
 
     visitors: list[Visitor] = []
 
     def enter(**how: Any) -> Visitor:
-        visitors.append(Visitor(browser, house.address, **how))
+        visitors.append(Visitor(browser, studio_process.address, **how))
         return visitors[-1]
 
     yield enter
@@ -93,18 +151,9 @@ def visit(browser: Any, house: Studio) -> Iterator[Any]:
 
 
 @pytest.fixture
-def ask(house: Studio) -> Iterator[Any]:
-    """The server, asked without a page."""
+def api(studio_process: StudioProcess) -> Iterator[Any]:
+    """The server of the pages, asked without a page."""
     import httpx
 
-    with httpx.Client(base_url=house.address, timeout=60) as client:
+    with httpx.Client(base_url=studio_process.address, timeout=PATIENCE) as client:
         yield client
-
-
-@pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inside]:
-    """One for all who leave nothing behind that others could stumble over."""
-    folder = tmp_path_factory.mktemp("shared")
-    running = Inside({"database": str(folder / "studio.db"), "token": TOKEN, "rate": 1e6, "games": 1e6})
-    yield running
-    running.close()

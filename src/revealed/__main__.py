@@ -1,0 +1,5 @@
+"""`python -m revealed` is the command line."""
+
+from revealed.cli import main
+
+main()

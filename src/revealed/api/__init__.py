@@ -1,0 +1,1 @@
+"""Functions that run a sampler: one for each kind of model."""

@@ -1,0 +1,184 @@
+"""`revealed predict`: probabilities of the actions in a table of decisions, and their scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from revealed._validation import check_writable
+from revealed.cli._shared import Json, NoProgress, Seed, check_seed, print_json, progress
+from revealed.cli._tables import (
+    TABLE_SUFFIXES,
+    ActionColumn,
+    AvailableColumn,
+    DecisionColumn,
+    GroupColumn,
+    PosteriorFile,
+    Table,
+    check_table_suffix,
+    column_option,
+    is_games_file,
+    read_tetris_decisions,
+)
+
+if TYPE_CHECKING:
+    from revealed.results.prediction import Prediction
+
+
+def predict(
+    posterior: PosteriorFile,
+    table: Table,
+    out: Annotated[
+        Path,
+        typer.Option(help=f"Where the probabilities go, {TABLE_SUFFIXES}.", show_default=False),
+    ],
+    method: Annotated[str, typer.Option(help="average, vote or point.")] = "average",
+    decision: DecisionColumn = "decision",
+    chosen: Annotated[
+        str | None, column_option("True on the action taken; `chosen` if there is such a column.")
+    ] = None,
+    action: ActionColumn = "action",
+    group: GroupColumn = "group",
+    available: AvailableColumn = None,
+    seed: Seed = 0,
+    no_progress: NoProgress = False,
+    json: Json = False,
+) -> None:
+    """Predict the choices in a table of decisions; where they are known, score the predictions.
+
+    Example: `revealed predict posterior.nc decisions.csv --out predictions.csv`
+    """
+    from revealed.io.files import read_file
+    from revealed.results.posterior import Posterior
+    from revealed.results.prediction import predict as predict_choices
+
+    # Refuse what cannot be written before anything is read.
+    check_table_suffix(out)
+    check_writable(out)
+    post = Posterior.load(posterior)
+    # Features are looked for by the posterior's names, in games as in tables.
+    if is_games_file(table):
+        d, chosen = read_tetris_decisions(table, post.names), "chosen"
+    else:
+        if chosen is None and "chosen" in _column_names(table):
+            chosen = "chosen"
+        columns = {
+            "decision": decision,
+            "chosen": chosen,
+            "action": action,
+            "group": group,
+            "available": available,
+        }
+        d = read_file(table, features=post.names, **columns)
+    with progress("predicting", no_progress):
+        predicted = predict_choices(post, d, method, seed=check_seed(seed))
+        _write_table(predicted.to_dataframe(), out)
+    # Scores need choices; without them only the confidence is known.
+    scores = _scores(predicted)
+    # The answer for machines, or three sentences for people.
+    if json:
+        print_json(
+            {
+                "out": out,
+                "method": method,
+                "decisions": len(d),
+                "seen": chosen is not None,
+                **scores,
+            }
+        )
+        return
+    print(f"The probability of each action in {len(d)} decisions: {out}")
+    if chosen is None:
+        print(
+            "There is no column of choices, so the predictions cannot be scored; "
+            f"they are {scores['confidence']:.0%} sure."
+        )
+        return
+    print(
+        f"Error E_a: {predicted.error_rate:.1%} were predicted wrongly "
+        f"(guessing: {scores['guessing']:.1%})."
+    )
+    print(
+        f"Log score: {predicted.log_score:.4f}, the mean log probability of what was chosen; "
+        "0 is perfect."
+    )
+    print(
+        f"Calibration: on average {scores['confidence']:.0%} sure and "
+        f"{1 - predicted.error_rate:.0%} right; "
+        f"calibration error {scores['calibration']['error']:.3f}."
+    )
+
+
+def _scores(predicted: Prediction) -> dict[str, Any]:
+    """How good predictions are, for machines; scores that need choices are None without them.
+
+    `guessing` is the error rate of a guess among the actions of each decision.
+    """
+    without_choices = {
+        "confidence": predicted.confidence.mean(),
+        "guessing": 1.0 - (1.0 / predicted.decisions.sizes).mean(),
+        "error": None,
+        "log_score": None,
+        "calibration": None,
+    }
+    # nothing was chosen, or nobody wrote it down
+    if predicted.decisions.chosen is None:
+        return without_choices
+    # how often what was predicted with some probability happened
+    bins = predicted.calibration()
+    columns = ("low", "high", "count", "predicted", "observed", "standard_error")
+    rows = [
+        {column: getattr(bins, column)[i] for column in columns} for i in range(len(bins.count))
+    ]
+    return {
+        **without_choices,
+        "error": predicted.error_rate,
+        "log_score": predicted.log_score,
+        "calibration": {"error": bins.error, "bins": rows},
+    }
+
+
+def _column_names(table: Path) -> list[str]:
+    """The column names of a table.
+
+    None where it cannot be read: reading it in full, which follows, explains that better.
+    """
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    try:
+        # only the schema is read, not the table
+        if table.name.lower().endswith((".parquet", ".pq")):
+            return list(pa.parquet.read_schema(table).names)
+        with pa.csv.open_csv(table) as file:
+            return list(file.schema.names)
+    except (OSError, pa.ArrowException):
+        return []
+
+
+def _write_table(table: Any, path: Path) -> None:
+    """Write a table of pyarrow, whole or not at all.
+
+    The file's name says in which format: Parquet, CSV, or CSV compressed by gzip.
+    """
+    import gzip
+    import io
+
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    from revealed.io.atomic import atomic_write
+
+    # Made in memory first, so that an interruption leaves no half of a file.
+    stream = io.BytesIO()
+    if path.name.lower().endswith((".parquet", ".pq")):
+        pyarrow.parquet.write_table(table, stream)
+    else:
+        pyarrow.csv.write_csv(table, stream)
+    content = stream.getvalue()
+    # No time stamp inside: the same predictions give the same bytes.
+    compressed = path.name.lower().endswith(".gz")
+    atomic_write(path, gzip.compress(content, mtime=0) if compressed else content)

@@ -1,0 +1,237 @@
+"""`revealed rank`: skills of players from a table of results."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from revealed._validation import check_writable
+from revealed.cli._shared import (
+    Json,
+    NoProgress,
+    Seed,
+    check_seed,
+    console,
+    print_json,
+    print_message,
+)
+from revealed.io.atomic import atomic_open, atomic_write
+
+if TYPE_CHECKING:
+    from revealed.results.ranking import RankingPosterior
+
+Results = Annotated[
+    Path,
+    typer.Argument(
+        help="A row for each player in each game: .csv, .csv.gz, .parquet or .pq.",
+        show_default=False,
+    ),
+]
+
+
+def rank(
+    results: Results,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the table goes, CSV.", show_default=False)
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Where the draws go, a NetCDF file.", show_default=False)
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Where the picture goes, PNG, PDF or SVG.", show_default=False),
+    ] = None,
+    game: Annotated[str, typer.Option(help="The column that identifies games.")] = "game",
+    player: Annotated[str, typer.Option(help="The column of players.")] = "player",
+    position: Annotated[
+        str,
+        typer.Option(
+            help="The column of finishing positions; equal numbers tie, "
+            "DNF and the like are behind."
+        ),
+    ] = "position",
+    team: Annotated[
+        str | None,
+        typer.Option(help="The column of teams, if players play in teams.", show_default=False),
+    ] = None,
+    winner_only: Annotated[
+        bool, typer.Option("--winner-only", help="Look at who won and at nothing else.")
+    ] = False,
+    prior_sd: Annotated[
+        float | None,
+        typer.Option(help="Sd of the skills; inferred by default.", show_default=False),
+    ] = None,
+    flat: Annotated[bool, typer.Option("--flat", help="A flat prior of the skills.")] = False,
+    noise: Annotated[
+        str, typer.Option(help="entry: a team has one noise; player: each of its players has.")
+    ] = "entry",
+    next_game: Annotated[
+        str | None,
+        typer.Option(
+            "--next", help="A line-up to foresee, players separated by commas.", show_default=False
+        ),
+    ] = None,
+    allow_new_players: Annotated[
+        bool,
+        typer.Option(
+            "--allow-new-players",
+            help="In --next, treat players never seen before as drawn from the population.",
+        ),
+    ] = False,
+    draws: Annotated[int, typer.Option(help="Draws kept from each chain.")] = 1000,
+    warmup: Annotated[int, typer.Option(help="Iterations before the first draw.")] = 500,
+    chains: Annotated[int, typer.Option(help="Independent chains.")] = 4,
+    seed: Seed = 0,
+    no_progress: NoProgress = False,
+    json: Json = False,
+) -> None:
+    """Learn skills from finishing orders, ties, teams and retirements included; say who wins next.
+
+    The table has the columns game, player and position; options name others.
+
+    Example: `revealed rank results.csv --out ranking.csv --plot ranking.png --next ann,bob,cid`
+    """
+    import warnings
+
+    from revealed.api.ranking import rank as fit_ranking
+    from revealed.api.ranking import read_rankings
+    from revealed.api.run_settings import NotConvergedWarning
+    from revealed.models.priors import Flat, Normal
+    from revealed.models.propriety import UnboundedSkillWarning
+    from revealed.results.line_up import check_line_up
+
+    # All files that will be written, before any work is done.
+    for path in filter(None, (out, save, plot)):
+        check_writable(path)
+    if plot is not None and plot.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise ValueError(f"{plot}: the picture must be a .png, .pdf or .svg file")
+    # Refuse contradictions and unreadable results before any work is done.
+    if flat and prior_sd is not None:
+        raise ValueError("--flat and --prior-sd contradict each other; give one of them")
+    # None infers the sd of the skills
+    prior = Flat() if flat else None if prior_sd is None else Normal(prior_sd)
+    # The line-up is checked before the fit, which may take an hour.
+    rankings = read_rankings(results, game, player, position, team, winner_only)
+    line_up = None if next_game is None else [name.strip() for name in next_game.split(",")]
+    if line_up is not None:
+        check_line_up(line_up, rankings.names, allow_new_players)
+    began = time.monotonic()
+    # Warnings become sentences, as everything else that is said.
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UnboundedSkillWarning)
+        warnings.simplefilter("ignore", NotConvergedWarning)  # the summary says it better
+        ranking = fit_ranking(
+            rankings,
+            prior,
+            noise=noise,
+            draws=draws,
+            warmup=warmup,
+            chains=chains,
+            seed=check_seed(seed),
+            progress=False if no_progress else None,
+        )
+    # Players whose skill has no bound are named in a sentence each.
+    for warning in caught:
+        print_message(str(warning.message))
+    seconds = time.monotonic() - began
+    wins = None if line_up is None else ranking.win_probabilities(line_up, allow_new_players)
+    lines = ranking.table()
+    # Files first: what is printed afterwards names them.
+    if out is not None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, lines[0])
+        writer.writeheader()
+        writer.writerows(lines)
+        atomic_write(out, text.getvalue().encode())
+    if save is not None:
+        ranking.save(save)
+    # Drawn into the file that is only there when it is whole.
+    if plot is not None:
+        from revealed.plots.ranking import skill_intervals
+
+        with atomic_open(plot) as stream:
+            skill_intervals(ranking).savefig(stream, format=plot.suffix[1:].lower())
+    # What did not converge is said on stderr, also where the answer is JSON.
+    summary = ranking.summary()
+    if not summary.converged:
+        print_message(summary.message)
+    # The answer for machines, or a table for people.
+    if json:
+        win_probabilities = (
+            None
+            if wins is None or line_up is None
+            else dict(zip(line_up, wins.tolist(), strict=True))
+        )
+        print_json(
+            {
+                "games": len(ranking.rankings),
+                "players": len(ranking.names),
+                "seconds": seconds,
+                "out": out,
+                "save": save,
+                "plot": plot,
+                "spread": None if flat else ranking.spread.mean(),
+                "margin": ranking.margin.mean() if ranking.rankings.has_ties else None,
+                "converged": summary.converged,
+                "message": summary.message,
+                "ranking": lines,
+                "next": win_probabilities,
+            }
+        )
+        return
+    _print_ranking(ranking)
+    if line_up is not None and wins is not None:
+        print(
+            "Next: "
+            + ", ".join(f"{name} wins with {p:.0%}" for name, p in zip(line_up, wins, strict=True))
+        )
+    for what, file in (("Table", out), ("Draws", save), ("Picture", plot)):
+        if file is not None:
+            print(f"{what}: {file}")
+    if summary.converged:
+        print(summary.message)
+
+
+def _print_ranking(ranking: RankingPosterior) -> None:
+    """Print the best players with their skills, likely positions and chances to be the best.
+
+    The unit of skills is the sd of the noise of one game.
+    """
+    import numpy as np
+    from rich.table import Table as Grid
+
+    max_rows = 25  # about one screen
+    lines = ranking.table()
+    # A row a player, best first.
+    grid = Grid(
+        title=f"{len(ranking.rankings)} games of {len(ranking.names)} players",
+        title_justify="left",
+        title_style="bold",
+        caption_justify="left",
+    )
+    grid.add_column("")
+    for head in ("skill", "sd", "likely place", "the best", "games"):
+        grid.add_column(head, justify="right")
+    for line in lines[:max_rows]:
+        places = f"{line['place_low']} - {line['place_high']}"
+        cells = (
+            f"{line['skill']:.2f}",
+            f"{line['sd']:.2f}",
+            places,
+            f"{line['best']:.0%}",
+            str(line["games"]),
+        )
+        grid.add_row(line["player"], *cells)
+    if len(lines) > max_rows:
+        grid.caption = f"The best {max_rows}; {len(lines) - max_rows} more."
+    console().print(grid)
+    # a flat prior has no spread
+    if np.isfinite(ranking.spread).all():
+        print(f"Skills are spread by {ranking.spread.mean():.2f} times the noise of one game.")
+    if ranking.rankings.has_ties:
+        print(f"Closer than {ranking.margin.mean():.2f} times that noise is a tie.")

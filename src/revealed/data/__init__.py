@@ -1,0 +1,1 @@
+"""What was observed: decisions, rankings, trajectories. Frozen, and checked when made."""

@@ -1,0 +1,95 @@
+"""Decisions from a feature matrix X, as scikit-learn has them.
+
+Either rows with the same id compete within a decision, or each row is a decision of its own: take
+it, or leave it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed._types import Bools, Ints, Labels
+from revealed.data.decisions import Decisions
+
+
+def decisions_from_matrix(
+    X: Any, decision: Any, is_chosen: Bools | None, names: list[str], intercept: bool
+) -> tuple[Decisions, Ints]:
+    """The decisions in a feature matrix, and for each of their rows the row of X it came from.
+
+    X: (n, K), dense or sparse. decision: (n,) ids of the decisions in which rows compete; or None,
+    where each row is a decision of its own. is_chosen: (n,) which rows were chosen, or None.
+    names: (K,). intercept: whether taking a row is worth a constant more; only without ids.
+    """
+    if decision is None:
+        rows = np.repeat(np.arange(X.shape[0]), 2)
+        return _take_or_leave(X, is_chosen, names, intercept), rows
+    # Rows of one decision need not be adjacent in X, but are in Decisions.
+    order, start, ids = _sort_by_decision(decision, X.shape[0])
+    chosen = None if is_chosen is None else _chosen_positions(is_chosen[order], start, ids)
+    return Decisions(X[order], start, chosen, names=names, ids=ids), order
+
+
+def _take_or_leave(X: Any, is_chosen: Bools | None, names: list[str], intercept: bool) -> Decisions:
+    """Each row of X a decision between leaving it and taking it.
+
+    Action 0 leaves it, a row of zeros; action 1 takes it. The intercept is a feature that is one
+    where a row is taken.
+    """
+    count = X.shape[0]
+    if intercept:
+        constant = np.ones((count, 1))
+        X = sp.hstack([X, constant], format="csr") if sp.issparse(X) else np.hstack([X, constant])
+        names = [*names, "intercept"]
+    if sp.issparse(X):
+        # Every row of X behind a row of zeros, without ever being dense.
+        rows = sp.kron(X, np.array([[0.0], [1.0]]), format="csr")
+    else:
+        rows = np.zeros((2 * count, X.shape[1]))
+        rows[1::2] = X
+    chosen = None if is_chosen is None else is_chosen.astype(np.int64)
+    return Decisions(rows, 2 * np.arange(count + 1), chosen, names=names)
+
+
+def _sort_by_decision(decision: Any, count: int) -> tuple[Ints, Ints, Labels]:
+    """Rows brought together by id, decisions in order of first appearance.
+
+    Returns the order of rows, where each decision starts in it, and the decisions' ids.
+    """
+    given = np.asarray(decision)
+    if given.shape != (count,):
+        raise ValueError(
+            f"decision has shape {given.shape}, but X has {count} rows; give one id for each row"
+        )
+    try:
+        ids, first, code = np.unique(given, return_index=True, return_inverse=True)
+        missing = any(label is None or label != label for label in ids.tolist())
+    except TypeError:  # numpy cannot sort text among numbers, nor None among either
+        missing = True
+    # None, NaN, and a mixture of kinds all end here.
+    if missing:
+        raise ValueError(
+            "the decision ids must be all numbers or all text, and none may be missing"
+        )
+    # From positions among sorted ids to positions in the order of first appearance.
+    appeared = np.argsort(first)
+    rank = np.empty_like(appeared)
+    rank[appeared] = np.arange(len(ids))
+    code = rank[code]
+    start = np.concatenate([[0], np.cumsum(np.bincount(code))])
+    return np.argsort(code, kind="stable"), start, ids[appeared]
+
+
+def _chosen_positions(is_chosen: Bools, start: Ints, ids: Labels) -> Ints:
+    """(T,) the position of the one row marked in each decision."""
+    # How many rows of each decision are marked; one is right.
+    marked = np.add.reduceat(is_chosen.astype(np.int64), start[:-1])
+    wrong = np.flatnonzero(marked != 1)
+    if wrong.size:
+        t = wrong[0]
+        found = "no row is" if marked[t] == 0 else f"{marked[t]} rows are"
+        raise ValueError(f"decision {ids[t]}: {found} marked chosen in y; exactly one must be")
+    return np.flatnonzero(is_chosen) - start[:-1]

@@ -1,0 +1,62 @@
+"""Policies made of a posterior: play Tetris as the observed player would.
+
+The paper's prediction of an action is a vote: each draw of the value takes its best placement,
+fresh noise added, and the placement with most votes is predicted. A whole game needs thousands
+of such votes, so here every draw votes once a placement, with one draw of the noise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revealed._types import Floats
+from revealed.environments.tetris.environment import Tetris
+from revealed.environments.tetris.features import feature_set_named
+from revealed.environments.tetris.rollout import Policy
+
+
+def voting_policy(draws: Any, voters: int = 500) -> Policy:
+    """A policy that plays the placement with most votes: the paper's predicted action.
+
+    `draws` (S, K) are draws of the value; at most `voters` of them vote, evenly thinned. Fewer
+    play faster, and disagree more often with the vote of all.
+    """
+    # Thinned once, not at every placement.
+    value = _thin(draws, voters)
+
+    def choose(rng: np.random.Generator, rows: Floats) -> int:
+        # Column s of the utilities is what voter s sees; its largest entry is its vote.
+        best = np.argmax(rows @ value.T + rng.standard_normal((len(rows), len(value))), axis=0)
+        return int(np.argmax(np.bincount(best, minlength=len(rows))))
+
+    return choose
+
+
+def sampling_policy(draws: Any) -> Policy:
+    """A policy that acts as one possible controller: a random draw of the value, with noise.
+
+    `draws` is (S, K), or (K,) for a value that is known. Each placement takes another draw.
+    """
+    value = np.atleast_2d(np.asarray(draws, dtype=np.float64))
+
+    def choose(rng: np.random.Generator, rows: Floats) -> int:
+        return int(
+            np.argmax(rows @ value[rng.integers(len(value))] + rng.standard_normal(len(rows)))
+        )
+
+    return choose
+
+
+def tetris_with_features(names: Any, rows: int = 30, columns: int = 10) -> Tetris:
+    """The environment in which a posterior with these coefficient names can play."""
+    return Tetris(rows, columns, features=feature_set_named(list(names), columns))
+
+
+def _thin(draws: Any, count: int) -> Floats:
+    """At most `count` of the draws (S, K), evenly spaced."""
+    value = np.atleast_2d(np.asarray(draws, dtype=np.float64))
+    return np.ascontiguousarray(
+        value[np.linspace(0, len(value) - 1, min(count, len(value))).astype(int)]
+    )

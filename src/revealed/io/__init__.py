@@ -1,0 +1,1 @@
+"""Decisions and results to and from dataframes and files."""

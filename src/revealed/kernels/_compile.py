@@ -1,0 +1,166 @@
+"""Typed decorators for compiled loops, and where their machine code is kept.
+
+Numba's own cache does not notice that a function *called from another file* has changed. The folder
+therefore carries a digest of all kernel sources: change one, and everything is compiled afresh.
+
+Numba compiles what a loop calls into the loop's own machine code, optimised for that loop, but
+under a name that all such copies share; in a process, the copy that was loaded first then serves
+all loops. Copies of arithmetic in a loose order differ in the last digit. So what else a process
+had run would decide the last digits of a draw, and a run resumed in a new process would go on to
+other draws. Here every loop keeps to its own copies.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core.codegen import CPUCodeLibrary
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def cache_folder() -> str:
+    """The folder of compiled kernels, named after a digest of their sources.
+
+    It lies in NUMBA_CACHE_DIR if that is set, else in the user's cache folder.
+    """
+    # All sources, in a fixed order: any change of any kernel makes another folder.
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    root = (
+        os.environ.get("NUMBA_CACHE_DIR")
+        or os.environ.get("XDG_CACHE_HOME")
+        or Path.home() / ".cache"
+    )
+    return str(Path(root) / "revealed" / digest.hexdigest()[:16])
+
+
+CACHE_FOLDER = cache_folder()
+
+
+def _keep_copies_private(library: Any) -> None:
+    """Hide the copies of our functions that a compiled loop holds from other loops.
+
+    A copy of ours is a function with this package's name in its own and linkage `linkonce_odr`,
+    "any of equal ones"; it becomes `internal`. What other libraries link in stays as it was: they
+    get a clone of the module from before.
+    """
+    held = [function for function in library._final_module.functions if not function.is_declaration]
+    copies = [f for f in held if f.linkage.name == "linkonce_odr" and "revealed" in f.name]
+    # The clone keeps functions that others may call, under linkages that can be merged.
+    if copies:
+        shared = library._final_module.clone()
+        for function in held:
+            if function.linkage.name == "external":
+                shared.get_function(function.name).linkage = "linkonce_odr"
+        library._shared_module = shared
+    for function in copies:
+        function.linkage = "internal"
+
+
+# Numba offers no hook at this point, so its method is replaced, for libraries of other users
+# without effect: they hold no function with this package's name.
+_finalize = CPUCodeLibrary._finalize_final_module
+
+
+def _finalize_privately(library: Any) -> None:
+    """Numba's last step before machine code, after the copies are made private."""
+    # A library loaded from the cache has its shared module already.
+    if library._shared_module is None:
+        _keep_copies_private(library)
+    _finalize(library)
+
+
+CPUCodeLibrary._finalize_final_module = _finalize_privately
+
+
+def is_compiled(loop: str = "") -> bool:
+    """Whether machine code of these very sources is kept: any, or that of one loop.
+
+    A loop is named by module and function, such as "composite.run_cycles".
+    """
+    return any(Path(CACHE_FOLDER).rglob(f"{loop}-*.nbi" if loop else "*.nbi"))
+
+
+def compile_for(loop: Any, arguments: tuple[Any, ...]) -> None:
+    """Compile a loop for arguments of these types, without running it."""
+    loop.compile(tuple(numba.typeof(argument) for argument in arguments))
+
+
+# Sums in whatever order suits the vector instructions, with fused multiply-adds; no NaN comes in,
+# and the sign of zero does not matter. Infinity does: a log probability may be one.
+FASTMATH_FLAGS = {"reassoc", "contract", "nnan", "nsz"}
+
+
+def _compile(function: F, fastmath: set[str], callable_from_python: bool = True) -> F:
+    """A compiled function whose machine code is kept in the cache folder.
+
+    The wrapper for Python takes as long to compile as a small loop; C wrappers nobody needs.
+    """
+    # Numba reads the folder from its configuration when a function is decorated, not when it runs.
+    previous = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = CACHE_FOLDER
+    try:
+        made = numba.njit(
+            cache=True,
+            nogil=True,
+            error_model="numpy",
+            fastmath=fastmath,
+            no_cfunc_wrapper=True,
+            no_cpython_wrapper=not callable_from_python,
+        )(function)
+    finally:
+        numba.config.CACHE_DIR = previous
+    return cast(F, made)
+
+
+def compiled(function: F) -> F:
+    """Compile a loop: no GIL, IEEE division, machine code kept between runs."""
+    return _compile(function, set())
+
+
+def compiled_internal(function: F) -> F:
+    """Compile what only other loops call.
+
+    As `compiled`, without the wrapper for Python: that takes as long to compile as a small loop.
+    """
+    return _compile(function, set(), callable_from_python=False)
+
+
+def compiled_fastmath(function: F) -> F:
+    """Compile arithmetic on numbers that are never NaN, in whatever order is quickest.
+
+    As `compiled`, with the flags of `FASTMATH_FLAGS`.
+    """
+    return _compile(function, FASTMATH_FLAGS)
+
+
+def inlined(function: F) -> F:
+    """Name a part of one loop: it is written into its caller before that is compiled.
+
+    Its arithmetic follows the caller's rules, fast or not.
+    """
+    return cast(F, numba.njit(inline="always", error_model="numpy")(function))
+
+
+def inlined_formula(function: F) -> F:
+    """Compile a formula that stands in many loops, once; its machine code is written into them.
+
+    By the optimiser, after each is compiled: that takes half as long as with `inlined`, which has
+    every copy understood afresh. Numbers are never NaN.
+    """
+    return cast(
+        F, numba.njit(forceinline=True, error_model="numpy", fastmath=FASTMATH_FLAGS)(function)
+    )
+
+
+def fastmath_reduction(function: F) -> F:
+    """Compile a sum or maximum of numbers, in whatever order suits the vector instructions.
+
+    Not kept by itself, but within the loops that call it. Numbers are never NaN.
+    """
+    return cast(F, numba.njit(nogil=True, error_model="numpy", fastmath=FASTMATH_FLAGS)(function))

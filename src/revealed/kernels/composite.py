@@ -1,0 +1,306 @@
+"""The default sampler's loop: a fixed cycle of moves, each of which leaves the posterior as it is.
+
+A cycle (Tierney 1994) has so many Hamiltonian moves, then so many sweeps of data augmentation with
+interweaving, then so many independence steps. The utilities exist only within a sweep, which begins
+by drawing them exactly given the value: the moves without utilities can stand anywhere in the
+cycle. All moves but the sweeps are made in whitened coordinates x, with v = centre + scale *
+skew(unwhiten x).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from revealed._types import Floats
+from revealed.kernels._compile import compiled, compiled_internal, inlined
+from revealed.kernels.augmentation_sweep import (
+    AugmentationWorkspace,
+    augmentation_sweep,
+    prior_quadratic_form,
+)
+from revealed.kernels.design import dot
+from revealed.kernels.hmc import HmcState, PathWorkspace, hmc_step
+from revealed.kernels.independence import Mixture, draw_from_mixture, mixture_log_density
+from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
+from revealed.kernels.prior_scale import PriorScale, draw_prior_sd
+from revealed.kernels.prior_scale_path import slice_sample_scale
+from revealed.kernels.skew_transform import skew_scalar, unskew_scalar
+
+
+class Cycle(NamedTuple):
+    """How many moves of each kind a cycle has, and how many moves make a kept draw.
+
+    hmc, augmentation, independence: moves of each kind, in this order. step_size: of Hamiltonian
+    paths, which have min_steps to max_steps steps. moves_per_draw: not a multiple of the cycle's
+    length in general; the next draw continues within the cycle.
+    """
+
+    hmc: int
+    augmentation: int
+    independence: int
+    step_size: float
+    min_steps: int
+    max_steps: int
+    moves_per_draw: int
+
+
+class TransformArrays(NamedTuple):
+    """v = centre + scale * skew(unwhiten x), and x = whiten unskew((v - centre) / scale).
+
+    centre, scale, skew: (K,). unwhiten: (K, D). whiten: (D, K). constants: (K, L) unit columns of
+    sum-to-zero blocks; the part of v in their span is not identified and kept apart, as (L,)
+    `block_constants`.
+    """
+
+    centre: Floats
+    scale: Floats
+    skew: Floats
+    unwhiten: Floats
+    whiten: Floats
+    constants: Floats
+
+
+class CompositeProblem(NamedTuple):
+    """A posterior in whitened coordinates, and all the moves of a cycle on it."""
+
+    target: LogPosterior
+    workspace: PosteriorWorkspace
+    transform: TransformArrays
+    cycle: Cycle
+    mixture: Mixture
+    augmentation: AugmentationWorkspace
+
+
+class ChainArrays(NamedTuple):
+    """Where a chain is, written in place: x (D,), the gradient (D,) there, and Newton's beginnings.
+
+    mode_offset: (T,) where the modes of the utilities were found last, as `draw_utilities` has it.
+    """
+
+    x: Floats
+    gradient: Floats
+    mode_offset: Floats
+
+
+class CycleState(NamedTuple):
+    """What goes with x from one move to the next.
+
+    log_posterior: at x. log_weight: log of posterior over mixture at x. gradient_is_current,
+    weight_is_current: whether gradient and log posterior, and the weight, belong to x; a move that
+    needs them computes them otherwise. position: of the next move in the cycle.
+    """
+
+    log_posterior: float
+    log_weight: float
+    gradient_is_current: bool
+    weight_is_current: bool
+    position: int
+
+
+class DrawArrays(NamedTuple):
+    """Where draws go: values (n, K), acceptance (n,) and prior_sd (n,).
+
+    acceptance is that of the last move before the draw; prior_sd is not written where it is given.
+    """
+
+    values: Floats
+    acceptance: Floats
+    prior_sd: Floats
+
+
+@compiled_internal
+def value_from_coordinates(
+    transform: TransformArrays, x: Floats, v: Floats, block_constants: Floats
+) -> None:
+    """Write the value v (K,) of the coordinates x (D,), and the constants of its blocks (L,).
+
+    v = centre + scale * skew(unwhiten x), minus its part in the span of the constants.
+    """
+    for k in range(v.size):
+        v[k] = transform.centre[k] + transform.scale[k] * skew_scalar(
+            dot(transform.unwhiten[k], x), transform.skew[k]
+        )
+    # The constants are orthonormal columns: project on one after the other, and take it out.
+    for block in range(block_constants.size):
+        block_constants[block] = 0.0
+        for k in range(v.size):
+            block_constants[block] += transform.constants[k, block] * v[k]
+        for k in range(v.size):
+            v[k] -= transform.constants[k, block] * block_constants[block]
+
+
+@compiled_internal
+def add_constants(transform: TransformArrays, v: Floats, block_constants: Floats) -> None:
+    """Add the constants of its blocks (L,) to v (K,), in place."""
+    for block in range(block_constants.size):
+        for k in range(v.size):
+            v[k] += transform.constants[k, block] * block_constants[block]
+
+
+@compiled_internal
+def coordinates_from_value(
+    transform: TransformArrays, v: Floats, block_constants: Floats, x: Floats
+) -> None:
+    """Write the coordinates x (D,) of v (K,) and the constants of its blocks (L,).
+
+    x = whiten unskew((v + constants - centre) / scale), the inverse of `value_from_coordinates`.
+    """
+    x[:] = 0.0
+    for k in range(v.size):
+        value = v[k]
+        for block in range(block_constants.size):
+            value += transform.constants[k, block] * block_constants[block]
+        w = unskew_scalar((value - transform.centre[k]) / transform.scale[k], transform.skew[k])
+        for d in range(x.size):
+            x[d] += transform.whiten[d, k] * w
+
+
+@inlined
+def independence_step(
+    rng: np.random.Generator,
+    problem: CompositeProblem,
+    x: Floats,
+    log_weight: float,
+    noise: Floats,
+    proposal: Floats,
+    part_log_densities: Floats,
+    no_gradient: Floats,
+) -> tuple[bool, float, float]:
+    """Whether a draw of the mixture replaced x (D,), and its log posterior and log weight.
+
+    It is accepted with probability min(1, weight of the proposal / weight of x). The uniform that
+    decides comes first, so that the log posterior need not be finished once it is sure to be too
+    low. part_log_densities (C,), noise and proposal (D,) are workspaces; no_gradient is empty.
+    """
+    # accept where log u <= log weight(proposal) - log weight(x), with -log u an exponential:
+    # a lower bound of the log posterior at the proposal, known before that is evaluated.
+    draw_from_mixture(rng, problem.mixture, noise, proposal)
+    proposal_density = mixture_log_density(problem.mixture, proposal, part_log_densities)
+    floor = proposal_density + log_weight - rng.standard_exponential()
+    value = log_posterior(problem.target, problem.workspace, proposal, floor, no_gradient)
+    accepted = value >= floor
+    if accepted:
+        for d in range(x.size):
+            x[d] = proposal[d]
+    return accepted, value, value - proposal_density
+
+
+@compiled
+def run_cycles(
+    rng: np.random.Generator,
+    problem: CompositeProblem,
+    prior_scale: PriorScale | None,
+    thin: int,
+    chain: ChainArrays,
+    cycle_state: CycleState,
+    draws: DrawArrays,
+) -> CycleState:
+    """Continue the chain for as many draws as `draws` has rows; returns the last cycle state.
+
+    A draw takes thin * moves_per_draw moves. prior_scale: what inferring the prior scale needs;
+    where it is given this is None, and those moves are not even compiled. chain and cycle_state
+    are all that has to be stored to continue later with the same draws.
+    """
+    target, workspace, transform, cycle, mixture, augmentation = problem
+    x, gradient, mode_offset = chain
+    width = x.size
+    # Workspaces, allocated once for all draws.
+    proposal, noise = np.empty(width), np.empty(width)
+    part_log_densities = np.empty(mixture.weight.size)
+    v, block_constants = np.empty(draws.values.shape[1]), np.empty(transform.constants.shape[1])
+    height, no_gradient = np.empty(1), np.empty(0)
+    hmc_state = HmcState(x, height, gradient)
+    path = PathWorkspace(np.empty(width), np.empty(width), np.empty(width))
+    # Continue where the last call ended, possibly in the middle of a cycle.
+    height[0], log_weight = cycle_state.log_posterior, cycle_state.log_weight
+    gradient_is_current = cycle_state.gradient_is_current
+    weight_is_current = cycle_state.weight_is_current
+    position = cycle_state.position
+    length = cycle.hmc + cycle.augmentation + cycle.independence
+    for n in range(draws.values.shape[0]):
+        for _ in range(thin * cycle.moves_per_draw):
+            # Hamiltonian moves come first: they need the gradient at x.
+            if position < cycle.hmc:
+                if not gradient_is_current:
+                    height[0] = log_posterior(target, workspace, x, -np.inf, gradient)
+                draws.acceptance[n] = hmc_step(
+                    rng,
+                    target,
+                    workspace,
+                    cycle.step_size,
+                    cycle.min_steps,
+                    cycle.max_steps,
+                    hmc_state,
+                    path,
+                )
+                gradient_is_current, weight_is_current = True, False
+                if prior_scale is not None:
+                    # Value and prior scale together, which Hamiltonian paths change slowly.
+                    value_from_coordinates(transform, x, v, block_constants)
+                    add_constants(transform, v, block_constants)
+                    slice_sample_scale(rng, target, workspace, v)
+                    block_constants[:] = 0.0
+                    coordinates_from_value(transform, v, block_constants, x)
+                    gradient_is_current = False
+            # Then sweeps, in the coefficients themselves: whatever went with x is lost.
+            elif position < cycle.hmc + cycle.augmentation:
+                value_from_coordinates(transform, x, v, block_constants)
+                augmentation_sweep(rng, augmentation, prior_scale, mode_offset, v, block_constants)
+                coordinates_from_value(transform, v, block_constants, x)
+                draws.acceptance[n] = 1.0
+                gradient_is_current, weight_is_current = False, False
+            # Then independence steps, which need the importance weight of x, but no gradient.
+            else:
+                if not weight_is_current:
+                    if not gradient_is_current:
+                        height[0] = log_posterior(target, workspace, x, -np.inf, no_gradient)
+                    log_weight = height[0] - mixture_log_density(mixture, x, part_log_densities)
+                    weight_is_current = True
+                accepted, new_height, new_log_weight = independence_step(
+                    rng, problem, x, log_weight, noise, proposal, part_log_densities, no_gradient
+                )
+                draws.acceptance[n] = 0.0
+                if accepted:
+                    draws.acceptance[n] = 1.0
+                    height[0], log_weight = new_height, new_log_weight
+                    gradient_is_current = False
+            position = (position + 1) % length
+        # A draw is the value without the constants of its blocks, which are not identified; they
+        # count in the law of the prior sd given the value.
+        value_from_coordinates(transform, x, draws.values[n], block_constants)
+        if prior_scale is not None:
+            draws.prior_sd[n] = draw_prior_sd(
+                rng,
+                prior_scale,
+                prior_quadratic_form(prior_scale, draws.values[n], block_constants, v),
+            )
+    return CycleState(height[0], log_weight, gradient_is_current, weight_is_current, position)
+
+
+@compiled
+def move_particles(
+    rng: np.random.Generator,
+    problem: CompositeProblem,
+    prior_scale: PriorScale | None,
+    mode_offset: Floats,
+    x: Floats,
+    values: Floats,
+    acceptance: Floats,
+) -> None:
+    """Move each of the particles x (N, D) by moves_per_draw moves of the cycle, in place.
+
+    Their values (N, K) and acceptance (N,) are written. mode_offset (T,): where the last utilities'
+    modes were found, for the next particle to begin with.
+    """
+    gradient, prior_sd = np.empty(x.shape[1]), np.empty(1)
+    # Every particle begins its own cycle: nothing is known about it but its position.
+    for n in range(len(x)):
+        run_cycles(
+            rng,
+            problem,
+            prior_scale,
+            1,
+            ChainArrays(x[n], gradient, mode_offset),
+            CycleState(0.0, 0.0, False, False, 0),
+            DrawArrays(values[n : n + 1], acceptance[n : n + 1], prior_sd),
+        )

@@ -1,0 +1,381 @@
+"""Value and transition rows together, where transitions are unknown: choices inform both.
+
+The paper's section 2. Row r is p = g / sum(g) with g(y) ~ Gamma(shape(y), 1): that is
+Dirichlet(shape), shape being the prior's concentration plus the transitions counted. With
+t = log g and u = p v (plus the action's reward) the log posterior is
+
+    log prior(v) + sum over cells of {shape t - exp(t)} + sum over choices of log P(chosen | u),
+
+without utilities, each state's equal choices weighted once. Two moves leave it as it is:
+
+path     a Hamiltonian move of v and t together: with sharp choices, a value and the rows it is
+         weighted by move as one
+update   of one row given the value: a share of each g is kept, the rest drawn anew. If
+         g ~ Gamma(a), B ~ Beta(a s, a (1 - s)) and h ~ Gamma(a (1 - s)), then B g + h ~ Gamma(a),
+         and the step is reversible: what is left to accept or refuse is the choices made in the
+         row's state. Share 0 draws the row from its Dirichlet posterior.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from revealed._types import Floats, Ints
+from revealed.kernels._compile import compiled
+from revealed.kernels.choice_fast import (
+    ChoiceWorkspace,
+    RivalIndex,
+    log_likelihood,
+    make_choice_workspace,
+)
+from revealed.kernels.design import dot
+from revealed.kernels.hmc import ADAPTATION, PATH, update_step_size
+
+# Shares of g that an update of a row keeps: none, half, most; one of them is drawn each time. None
+# goes furthest where choices say little, most is accepted where they say much.
+KEPT_SHARES = np.array([0.0, 0.5, 0.9])
+
+
+class TransitionRows(NamedTuple):
+    """All P rows, state by state, with their C cells, and what transitions say of them.
+
+    start: (N + 1,) where each state's rows begin. cell_start: (P + 1,) where each row's cells
+    begin. next_state: (C,) the state a cell leads to. shape: (C,) concentration plus count.
+    reward_index: (P,) the coefficient of the action's reward, or -1.
+    """
+
+    start: Ints
+    cell_start: Ints
+    next_state: Ints
+    shape: Floats
+    reward_index: Ints
+
+
+class RowChoices(NamedTuple):
+    """What was chosen, equal choices counted once: U different ones, state by state.
+
+    start: (N + 1,) where each state's begin. chosen_row: (U,) the row chosen. rival: (R,) the rows
+    it was chosen against, from rival_index.start on. rival_index: as the likelihood wants them.
+    """
+
+    start: Ints
+    chosen_row: Ints
+    rival: Ints
+    rival_index: RivalIndex
+
+
+class ValuePrior(NamedTuple):
+    """The normal prior of v: precision (K, K) and mean (K,)."""
+
+    precision: Floats
+    mean: Floats
+
+
+class PathMetric(NamedTuple):
+    """How far paths reach: value_root (K, D) for v, cell_sd (C,) for t, length in these units."""
+
+    value_root: Floats
+    cell_sd: Floats
+    length: float
+
+
+class Workspace(NamedTuple):
+    """Arrays that the kernels of this module write to.
+
+    probabilities (C,); utility and grad_utility (P,); gap and grad_gap (R,): rivals' utilities less
+    the chosen one's; grad_v (K,) and grad_t (C,); and what the likelihood needs.
+    """
+
+    probabilities: Floats
+    utility: Floats
+    grad_utility: Floats
+    gap: Floats
+    grad_gap: Floats
+    grad_v: Floats
+    grad_t: Floats
+    choice: ChoiceWorkspace
+
+
+def make_workspace(rows: TransitionRows, choices: RowChoices, width: int) -> Workspace:
+    """A workspace for one chain with `width` coefficients."""
+    cells, count, rivals = rows.next_state.size, rows.reward_index.size, choices.rival.size
+    return Workspace(
+        np.empty(cells),
+        np.empty(count),
+        np.empty(count),
+        np.empty(rivals),
+        np.empty(rivals),
+        np.empty(width),
+        np.empty(cells),
+        make_choice_workspace(choices.rival_index),
+    )
+
+
+@compiled
+def compute_row(rows: TransitionRows, r: int, t: Floats, v: Floats, probabilities: Floats) -> float:
+    """The utility of row r, its action's reward included.
+
+    Its probabilities, the softmax of t, are written into its cells of probabilities (C,).
+    """
+    low, high = rows.cell_start[r], rows.cell_start[r + 1]
+    # less the largest t, so that nothing overflows
+    largest = t[low:high].max()
+    total, utility = 0.0, 0.0
+    for c in range(low, high):
+        probabilities[c] = math.exp(t[c] - largest)
+        total += probabilities[c]
+    for c in range(low, high):
+        probabilities[c] /= total
+        utility += probabilities[c] * v[rows.next_state[c]]
+    return utility + (v[rows.reward_index[r]] if rows.reward_index[r] >= 0 else 0.0)
+
+
+@compiled
+def log_choice_probability(
+    choices: RowChoices, work: Workspace, first: int, last: int, grad_gap: Floats
+) -> float:
+    """Log probability of the choices first to last - 1, from work.utility.
+
+    The derivative in their gaps goes into grad_gap (R,) unless that is empty.
+    """
+    start = choices.rival_index.start
+    for k in range(first, last):
+        for j in range(start[k], start[k + 1]):
+            # rivals' utilities less the chosen one's
+            work.gap[j] = work.utility[choices.rival[j]] - work.utility[choices.chosen_row[k]]
+    # the index of these choices alone; multiplicities are looked up by position
+    rivals = RivalIndex(
+        start[first : last + 1],
+        choices.rival_index.multiplicity,
+        choices.rival_index.weight[first:last],
+    )
+    return log_likelihood(work.gap, rivals, work.choice, -np.inf, grad_gap)
+
+
+@compiled
+def log_posterior(
+    rows: TransitionRows,
+    choices: RowChoices,
+    prior: ValuePrior,
+    work: Workspace,
+    v: Floats,
+    t: Floats,
+) -> float:
+    """The log posterior at v (K,) and t (C,) up to a constant.
+
+    Its gradients go into work.grad_v and work.grad_t.
+    """
+    # prior of v; utilities; prior of t, with the Jacobian of the logarithm in it
+    total = 0.0
+    offset = v - prior.mean
+    for k in range(v.size):
+        work.grad_v[k] = -dot(prior.precision[k], offset)
+        total += 0.5 * offset[k] * work.grad_v[k]
+    for r in range(rows.reward_index.size):
+        work.utility[r] = compute_row(rows, r, t, v, work.probabilities)
+        work.grad_utility[r] = 0.0
+    for c in range(t.size):
+        g = math.exp(t[c])
+        total += rows.shape[c] * t[c] - g
+        work.grad_t[c] = rows.shape[c] - g
+    # choices: derivatives from gaps to utilities
+    total += log_choice_probability(choices, work, 0, choices.chosen_row.size, work.grad_gap)
+    for k in range(choices.chosen_row.size):
+        for j in range(choices.rival_index.start[k], choices.rival_index.start[k + 1]):
+            work.grad_utility[choices.rival[j]] += work.grad_gap[j]
+            work.grad_utility[choices.chosen_row[k]] -= work.grad_gap[j]
+    # and from utilities to v and t: d u / d t_c = p_c (v_c - p v)
+    for r in range(rows.reward_index.size):
+        grad, mean = work.grad_utility[r], work.utility[r]
+        if rows.reward_index[r] >= 0:
+            mean -= v[rows.reward_index[r]]
+            work.grad_v[rows.reward_index[r]] += grad
+        for c in range(rows.cell_start[r], rows.cell_start[r + 1]):
+            work.grad_v[rows.next_state[c]] += grad * work.probabilities[c]
+            work.grad_t[c] += grad * work.probabilities[c] * (v[rows.next_state[c]] - mean)
+    return total
+
+
+@compiled
+def hmc_step(
+    rng: np.random.Generator,
+    rows: TransitionRows,
+    choices: RowChoices,
+    prior: ValuePrior,
+    work: Workspace,
+    metric: PathMetric,
+    step_size: float,
+    v: Floats,
+    t: Floats,
+) -> float:
+    """One Hamiltonian move of v (K,) and t (C,), in place; returns the acceptance probability."""
+    width = metric.value_root.shape[1]
+    new_v, new_t = v.copy(), t.copy()
+    momentum_v, momentum_t = np.empty(width), np.empty(t.size)
+    # fresh momenta, in the coordinates of the metric
+    initial_energy = 0.0
+    for d in range(width):
+        momentum_v[d] = rng.standard_normal()
+        initial_energy += 0.5 * momentum_v[d] * momentum_v[d]
+    for c in range(t.size):
+        momentum_t[c] = rng.standard_normal()
+        initial_energy += 0.5 * momentum_t[c] * momentum_t[c]
+    epsilon = step_size * (1.0 + PATH.step_jitter * (2.0 * rng.random() - 1.0))
+    # paths vary by 30 % in length, so that none has the period of the posterior; 300 steps at most
+    n_steps = min(max(1, int((0.7 + 0.6 * rng.random()) * metric.length / step_size + 0.5)), 300)
+    initial_energy -= log_posterior(rows, choices, prior, work, new_v, new_t)
+    energy = initial_energy
+    for _ in range(n_steps):
+        # half a step of the momentum, a whole one of v and t
+        for d in range(width):
+            for k in range(v.size):
+                momentum_v[d] += 0.5 * epsilon * metric.value_root[k, d] * work.grad_v[k]
+        for k in range(v.size):
+            new_v[k] += epsilon * dot(metric.value_root[k], momentum_v)
+        for c in range(t.size):
+            momentum_t[c] += 0.5 * epsilon * metric.cell_sd[c] * work.grad_t[c]
+            new_t[c] += epsilon * metric.cell_sd[c] * momentum_t[c]
+        energy = -log_posterior(rows, choices, prior, work, new_v, new_t)
+        # the other half step, and the energy
+        for d in range(width):
+            for k in range(v.size):
+                momentum_v[d] += 0.5 * epsilon * metric.value_root[k, d] * work.grad_v[k]
+            energy += 0.5 * momentum_v[d] * momentum_v[d]
+        for c in range(t.size):
+            momentum_t[c] += 0.5 * epsilon * metric.cell_sd[c] * work.grad_t[c]
+            energy += 0.5 * momentum_t[c] * momentum_t[c]
+        # a divergent path is refused; the comparison is false for NaN, which ends it as well
+        if not energy < initial_energy + PATH.divergence_energy:
+            return 0.0
+    # Metropolis: accept by the error of the energy
+    probability = math.exp(min(initial_energy - energy, 0.0))
+    if rng.random() < probability:
+        v[:] = new_v
+        t[:] = new_t
+    return probability
+
+
+@compiled
+def draw_log_gamma(rng: np.random.Generator, shape: float) -> float:
+    """The logarithm of a Gamma(shape, 1) draw, also where the draw itself would be zero.
+
+    For shapes a below one, Gamma(a) = Gamma(a + 1) U^(1/a).
+    """
+    if shape >= 1.0:
+        return math.log(rng.standard_gamma(shape))
+    return math.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential() / shape
+
+
+@compiled
+def log_sum_exp(a: float, b: float) -> float:
+    """The logarithm of exp(a) + exp(b)."""
+    return max(a, b) + math.log1p(math.exp(-abs(a - b)))
+
+
+@compiled
+def update_rows(
+    rng: np.random.Generator,
+    rows: TransitionRows,
+    choices: RowChoices,
+    work: Workspace,
+    v: Floats,
+    t: Floats,
+) -> float:
+    """Update every row once given the value; returns the share of rows that accepted.
+
+    t (C,) is changed in place. Each row keeps a share of its g, drawn from KEPT_SHARES, and is
+    accepted by the ratio of the probabilities of the choices in its state.
+    """
+    # an empty array tells the likelihood to leave derivatives out
+    accepted, none, old = 0, np.empty(0), np.empty(v.size)
+    for r in range(rows.reward_index.size):
+        work.utility[r] = compute_row(rows, r, t, v, work.probabilities)
+    for x in range(rows.start.size - 1):
+        # only choices in this state see its rows
+        first, last = choices.start[x], choices.start[x + 1]
+        before = log_choice_probability(choices, work, first, last, none)
+        for r in range(rows.start[x], rows.start[x + 1]):
+            low, old_utility = rows.cell_start[r], work.utility[r]
+            share = KEPT_SHARES[int(rng.random() * KEPT_SHARES.size)]
+            for c in range(low, rows.cell_start[r + 1]):
+                # B g + h, in logarithms; B is a ratio of gammas
+                old[c - low] = t[c]
+                fresh = draw_log_gamma(rng, rows.shape[c] * (1.0 - share))
+                if share > 0.0:
+                    kept = draw_log_gamma(rng, rows.shape[c] * share)
+                    kept -= log_sum_exp(kept, draw_log_gamma(rng, rows.shape[c] * (1.0 - share)))
+                    fresh = log_sum_exp(fresh, kept + t[c])
+                t[c] = fresh
+            work.utility[r] = compute_row(rows, r, t, v, work.probabilities)
+            after = log_choice_probability(choices, work, first, last, none)
+            # a logarithm of a uniform draw is minus an exponential one
+            if -rng.standard_exponential() <= after - before:
+                accepted += 1
+                before = after
+            else:
+                t[low : rows.cell_start[r + 1]] = old[: rows.cell_start[r + 1] - low]
+                work.utility[r] = old_utility
+    return accepted / rows.reward_index.size
+
+
+@compiled
+def sample_chain(
+    rng: np.random.Generator,
+    rows: TransitionRows,
+    choices: RowChoices,
+    prior: ValuePrior,
+    work: Workspace,
+    metric: PathMetric,
+    step_size: float,
+    thin: int,
+    v: Floats,
+    t: Floats,
+    out: Floats,
+    acceptance_rate: Floats,
+    row_acceptance_rate: Floats,
+) -> None:
+    """Write draws of v and of all rows' probabilities into out (n, K + C).
+
+    For each draw `thin` times a path and an update of every row. v (K,) and t (C,) are the state
+    of the chain, changed in place; the acceptance rates (n,) are those of the last of these.
+    """
+    for n in range(out.shape[0]):
+        for _ in range(thin):
+            acceptance_rate[n] = hmc_step(rng, rows, choices, prior, work, metric, step_size, v, t)
+            row_acceptance_rate[n] = update_rows(rng, rows, choices, work, v, t)
+        out[n, : v.size] = v
+        for r in range(rows.reward_index.size):
+            # for its side effect: the probabilities of all rows
+            compute_row(rows, r, t, v, work.probabilities)
+        out[n, v.size :] = work.probabilities
+
+
+@compiled
+def sample_adapting_step(
+    rng: np.random.Generator,
+    rows: TransitionRows,
+    choices: RowChoices,
+    prior: ValuePrior,
+    work: Workspace,
+    metric: PathMetric,
+    adaptation: Floats,
+    target_acceptance: float,
+    v: Floats,
+    t: Floats,
+    out: Floats,
+) -> float:
+    """Write v and t of each iteration into out (n, K + C) while the step size adapts.
+
+    adaptation is as `hmc.init_dual_averaging` makes it, changed in place so that paths are accepted
+    with probability target_acceptance. Returns the averaged step size.
+    """
+    min_step_size = 1e-4  # below it, a path would never get anywhere
+    for n in range(out.shape[0]):
+        step_size = adaptation[ADAPTATION.step_size]
+        probability = hmc_step(rng, rows, choices, prior, work, metric, step_size, v, t)
+        update_rows(rng, rows, choices, work, v, t)
+        update_step_size(adaptation, target_acceptance, probability, min_step_size)
+        out[n, : v.size] = v
+        out[n, v.size :] = t
+    return math.exp(adaptation[ADAPTATION.log_mean_step_size])

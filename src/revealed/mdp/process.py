@@ -1,0 +1,374 @@
+"""Finite Markov decision processes: a controller among N states with M actions (paper, section 2).
+
+In state x the controller takes action a and comes to y with probability p(y | x, a). Only
+*available* pairs (x, a) exist (paper, 4.1.3); their rows p(. | x, a) are stacked state by state, as
+in `Decisions`:
+
+    rows    (P, N)    rows[start[x]:start[x + 1]] is the paper's R_x
+    start   (N + 1,)  where each state's rows begin
+    offered (P,)      the action each row belongs to
+
+The value V solves Bellman's equation, r(x) the reward of a state and r2(a) of an action (paper,
+4.1.1):
+
+    plain:                           V(x) = r(x) + max_a {r2(a) + discount (R_x V)(a)}
+    the noise is part of the reward: V(x) = r(x) + E max_a {e(a) + r2(a) + discount (R_x V)(a)}
+
+and the noisy controller takes the action with the largest e(a) + r2(a) + (R_x v)(a), with e(a)
+independent N(0, 1). The v in it, which is what a sampler infers, is V itself in the plain reading
+without action rewards (the paper's observation model), and discount * V when there are action
+rewards or when the noise is part of the reward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed._types import Bools, Floats, Ints
+from revealed._validation import Seed, as_generator, check_count
+from revealed.data.decisions import Block, Decisions, Rows
+from revealed.data.trajectories import Trajectory
+from revealed.kernels.simulate_mdp import simulate_path
+from revealed.mdp.absorbing import absorbing_states
+from revealed.mdp.bellman import (
+    Reward,
+    map_draws,
+    maximum_and_shares,
+    recover_reward,
+    solve_bellman,
+)
+from revealed.mdp.checks import (
+    check_action_reward,
+    check_availability,
+    check_discount,
+    check_finite_table,
+    check_labels,
+    check_transition_rows,
+    positions_among_available,
+    split_value,
+    stack_transitions,
+    to_positions,
+)
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class MDP:
+    """A finite Markov decision process; frozen, and checked when made.
+
+    Parameters
+    ----------
+    transitions
+        (M, N, N) with ``transitions[a, x, y]`` = p(y | x, a), or a list of M scipy sparse (N, N)
+        matrices, which stay sparse.
+    available
+        (N, M) booleans, which actions each state has; default all. Rows of other pairs are
+        ignored.
+    states
+        N labels; default 0, 1, ... A whole number always means a position, so labels are words
+        (or pairs).
+    actions
+        M labels, likewise.
+
+    Examples
+    --------
+    >>> transitions = [[[0.8, 0.2], [0.0, 1.0]], [[0.3, 0.7], [0.5, 0.5]]]
+    >>> mdp = rv.MDP(transitions, actions=["wait", "run"])
+    >>> value = mdp.solve(reward=[0.0, 1.0], discount=0.9)
+    >>> [mdp.actions[a] for a in mdp.policy(value)]
+    ['run', 'wait']
+    """
+
+    rows: Rows
+    start: Ints
+    offered: Ints
+    available: Bools
+    states: tuple[Any, ...]
+    actions: tuple[Any, ...]
+
+    def __init__(
+        self,
+        transitions: Any,
+        available: Any = None,
+        *,
+        states: Sequence[Any] | None = None,
+        actions: Sequence[Any] | None = None,
+    ) -> None:
+        stacked, M, N = stack_transitions(transitions)
+        self._set("states", check_labels("states", states, N))
+        self._set("actions", check_labels("actions", actions, M))
+        self._set("available", check_availability(available, N, M))
+        empty = np.flatnonzero(~self.available.any(axis=1))
+        if empty.size:
+            raise ValueError(
+                f"state {self.states[empty[0]]}: no action is available; "
+                "every state needs at least one"
+            )
+        # From rows stacked action by action to the available ones, stacked state by state.
+        state_of_row, offered = np.nonzero(self.available)
+        start = np.concatenate([[0], np.cumsum(self.available.sum(axis=1))]).astype(np.int64)
+        self._set("start", start)
+        self._set("offered", offered.astype(np.int64))
+        self._set("rows", stacked[offered * N + state_of_row])
+        # A sparse array has no flag of its own: its three arrays are made read-only.
+        if sp.issparse(self.rows):
+            for part in (self.rows.data, self.rows.indices, self.rows.indptr):
+                part.flags.writeable = False
+        check_transition_rows(
+            self.rows,
+            lambda row: (
+                f"state {self.states[state_of_row[row]]}, action {self.actions[offered[row]]}"
+            ),
+        )
+
+    @property
+    def transitions(self) -> Any:
+        """As given: (M, N, N), or a tuple of M sparse matrices; zeros where not available."""
+        shape = (len(self.states), len(self.states))
+        state_of_row = np.repeat(np.arange(len(self.states)), np.diff(self.start))
+        if not sp.issparse(self.rows):
+            dense = np.zeros((len(self.actions), *shape))
+            dense[self.offered, state_of_row] = self.rows
+            return dense
+        # Every stored cell goes to the matrix of its action.
+        cells = sp.coo_array(self.rows)
+        state, action = state_of_row[cells.row], self.offered[cells.row]
+        picks = [action == a for a in range(len(self.actions))]
+        return tuple(
+            sp.csr_array((cells.data[k], (state[k], cells.col[k])), shape=shape) for k in picks
+        )
+
+    def solve(
+        self, reward: Any, discount: float, *, action_reward: Any = None, noise: bool = False
+    ) -> Floats:
+        """The value V that solves Bellman's equation.
+
+        Newton's method on the equation: with the plain maximum that is policy iteration; with the
+        noise, each policy is the probabilities of the actions. Both climb to the answer from any
+        start.
+
+        Parameters
+        ----------
+        reward
+            (N,) the reward of each state.
+        discount
+            Above 0 and at most 1. Discount 1 is allowed when every policy ends, from every state,
+            in an absorbing state that pays nothing: zero reward, zero for each of its actions
+            and, when the noise is part of the reward, a single action (the best of several noises
+            pays for ever). Its value is zero.
+        action_reward
+            (M,) the reward of each action; default none.
+        noise
+            Whether the noise is part of the reward.
+
+        Returns
+        -------
+        array
+            (N,) the value of each state.
+        """
+        # Everything that callers give is checked before anything is computed.
+        discount = check_discount(discount)
+        state_reward = check_finite_table("reward", reward)
+        if state_reward.shape != (len(self.states),):
+            raise ValueError(
+                f"reward has shape {state_reward.shape}; "
+                f"give one number for each of {len(self.states)} states"
+            )
+        by_action = np.zeros(len(self.actions))
+        if action_reward is not None:
+            by_action = check_action_reward(action_reward, len(self.actions))
+        by_row = by_action[self.offered]
+        # With discount one the sum of rewards ends in the absorbing states: they go on with zero.
+        continues = np.ones(len(self.states))
+        if discount == 1.0:
+            paid = np.logical_or.reduceat(by_row != 0.0, self.start[:-1])
+            unpaid = (state_reward == 0.0) & ~paid
+            ends = absorbing_states(self.rows, self.start, unpaid, noise, self.states)
+            continues[ends] = 0.0
+        return solve_bellman(
+            self.rows, self.start, state_reward, by_row, discount * continues, noise
+        )
+
+    def policy(self, value: Any, *, action_reward: Any = None) -> Ints:
+        """The best action of each state, argmax_a {r2(a) + (R_x v)(a)}; the first of equals.
+
+        Parameters
+        ----------
+        value
+            v: (..., N), or (..., N + M) with the action rewards behind.
+        action_reward
+            (M,) or (..., M), where they are not behind the value; default none.
+
+        Returns
+        -------
+        array
+            (..., N) positions of actions; draws of the value give a policy each.
+        """
+
+        def first_best(utilities: Floats) -> Ints:
+            # An action has a share of the maximum where it is among the best.
+            is_best = maximum_and_shares(utilities, self.start)[1] > 0.0
+            return np.minimum.reduceat(
+                np.where(is_best, self.offered, len(self.actions)), self.start[:-1], axis=-1
+            )
+
+        v, by_action = split_value(value, action_reward, len(self.states), len(self.actions))
+        found = map_draws(self.rows, self.offered, v, by_action, first_best)
+        return np.asarray(found, dtype=np.int64)
+
+    def simulate(
+        self,
+        seed: Seed,
+        value: Any,
+        length: int,
+        start: Any = None,
+        *,
+        action_reward: Any = None,
+    ) -> Trajectory:
+        """A path of the noisy controller, who takes the largest e(a) + r2(a) + (R_x v)(a).
+
+        Parameters
+        ----------
+        seed
+            A numpy Generator, which is used; or a number, or None.
+        value
+            v, (N,) or (N + M,) with the action rewards behind. For a controller that plans with
+            `solve`, v is V in the plain reading, and discount * V with action rewards or with
+            noise as part of the reward.
+        length
+            How many decisions.
+        start
+            The first state; by default it is drawn, all states alike.
+        action_reward
+            (M,) where they are not behind the value; default none.
+
+        Returns
+        -------
+        Trajectory
+            `states` and `actions`, (length,) positions.
+        """
+        rng = as_generator(seed)
+        check_count("length", length)
+        v, by_action = split_value(value, action_reward, len(self.states), len(self.actions))
+        if v.ndim != 1:
+            raise ValueError(
+                f"one controller has one value: simulate needs {v.shape[-1]} numbers, not {v.shape}"
+            )
+        if start is None:
+            # The first draw of the generator, and made only where no start is given.
+            state = int(rng.integers(len(self.states)))
+        else:
+            state = int(to_positions("start", "state", [start], self.states)[0])
+        # What each action is worth before the noise, in every state at once.
+        utilities = self.rows @ v
+        if by_action is not None:
+            utilities = utilities + by_action[self.offered]
+        # The kernel walks along the possible next states of a row only.
+        cells = sp.csr_array(self.rows)
+        next_states = (
+            cells.data.copy(),
+            cells.indices.astype(np.int64),
+            cells.indptr.astype(np.int64),
+        )
+        path = Trajectory(np.empty(length, np.int64), np.empty(length, np.int64))
+        simulate_path(
+            rng, state, utilities, self.start, self.offered, *next_states, path.states, path.actions
+        )
+        return path
+
+    def decisions(
+        self, states: Any, actions: Any = None, *, action_rewards: bool = False
+    ) -> Decisions:
+        """The decisions of a path: in each state, a row p(. | x, a) for every available action.
+
+        Parameters
+        ----------
+        states, actions
+            Labels or positions, one for each time. Without actions the choices were not seen.
+        action_rewards
+            Whether to infer rewards of actions too: then the rows are [p(. | x, a), unit(a)] and
+            the coefficients [discount V, r2].
+
+        Returns
+        -------
+        Decisions
+            With a sum-to-zero block "value" and, where asked for, one "action reward".
+        """
+        x = to_positions("time", "state", states, self.states)
+        if x.size == 0:
+            raise ValueError("there are no decisions: states is empty; at least one is needed")
+        chosen = None
+        if actions is not None:
+            chosen = positions_among_available(
+                x, actions, self.available, self.states, self.actions
+            )
+        # Which rows of the process each decision offers: those of its state.
+        sizes = np.diff(self.start)[x]
+        begin = np.concatenate([[0], np.cumsum(sizes)])
+        pick = np.repeat(self.start[x] - begin[:-1], sizes) + np.arange(begin[-1])
+        rows, names = self.rows, [f"V({label})" for label in self.states]
+        # Only differences of values matter to a choice: they sum to zero.
+        blocks = [Block("value", len(self.states), True)]
+        if action_rewards:
+            units = sp.eye_array(len(self.actions), format="csr")[self.offered]
+            if sp.issparse(rows):
+                rows = sp.hstack([rows, units], format="csr")
+            else:
+                rows = np.hstack([rows, units.toarray()])
+            names += [f"r({label})" for label in self.actions]
+            blocks.append(Block("action reward", len(self.actions), True))
+        # Labels other than whole numbers become text, so that an array can hold them.
+        unlabelled = all(isinstance(label, int) for label in self.actions)
+        labels = np.array(self.actions if unlabelled else [str(label) for label in self.actions])
+        offered = labels[self.offered[pick]]
+        return Decisions(rows[pick], begin, chosen, names=names, actions=offered, blocks=blocks)
+
+    def reward(
+        self, value: Any, discount: float, *, noise: bool = False, action_reward: Any = None
+    ) -> Reward:
+        """The reward of each state behind the values v a sampler inferred.
+
+            plain, no action rewards:  r(x) = v(x) - discount max_a (R_x v)(a)
+            plain, action rewards r2:  r(x) = v(x) / discount - max_a {r2(a) + (R_x v)(a)}
+            noise in the reward:       r(x) = v(x) / discount - E max_a {e(a) + r2(a) + (R_x v)(a)}
+
+        Parameters
+        ----------
+        value
+            (..., N), or (..., N + M) with the action rewards behind, as posterior draws come.
+        discount
+            Above 0 and at most 1; discount 1 needs absorbing states, as in `solve`.
+        noise
+            Whether the noise is part of the reward.
+        action_reward
+            (M,) or (..., M), where they are not behind the value; default none.
+
+        Returns
+        -------
+        Reward
+            Centred, and known up to an additive constant: see `Reward`.
+        """
+        discount = check_discount(discount)
+        v, by_action = split_value(value, action_reward, len(self.states), len(self.actions))
+        # Only whether the sum ends matters here: which states pay is not known yet.
+        if discount == 1.0:
+            every_state = np.ones(len(self.states), bool)
+            absorbing_states(self.rows, self.start, every_state, noise, self.states)
+        return recover_reward(
+            self.rows, self.start, self.offered, self.states, v, by_action, discount, noise
+        )
+
+    def __repr__(self) -> str:
+        kind = "sparse" if sp.issparse(self.rows) else "dense"
+        some = "" if self.available.all() else f", {len(self.offered)} available pairs"
+        return f"<MDP: {len(self.states)} states, {len(self.actions)} actions{some}, {kind}>"
+
+    def _set(self, field: str, value: Any) -> None:
+        """Set a field of this frozen object, while it is being made; arrays become read-only."""
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+        object.__setattr__(self, field, value)

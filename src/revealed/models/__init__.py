@@ -1,0 +1,1 @@
+"""What is assumed: prior, noise, and the likelihood they make."""

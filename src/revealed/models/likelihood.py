@@ -1,0 +1,392 @@
+"""How likely the choices are, exactly: likelihood, derivatives, probabilities, posterior mode.
+
+The controller takes the best of rows @ v + e, e ~ N(0, I) (paper, section 2). The probability of
+a choice is one integral (`kernels.choice_exact`). Its logarithm is concave in v, so that with a
+normal prior there is exactly one mode. Under noise with a covariance, probabilities are integrals
+over orthants, by the GHK simulator (Geweke, Hajivassiliou, Keane; `kernels.ghk`) on a lattice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+import scipy.sparse as sp
+
+from revealed._types import Bools, Floats, Ints
+from revealed.data.decisions import Decisions
+from revealed.kernels import choice_exact, ghk
+from revealed.kernels.choice_information import add_information_dense, add_information_sparse
+from revealed.models.noise import NoiseCovariance
+from revealed.models.priors import ResolvedPrior
+
+
+@dataclass(frozen=True)
+class NewtonLimits:
+    """When Newton's method for the posterior mode stops, and when it gives up."""
+
+    # Ten steps are usual; features of very different scales need more.
+    max_steps: int = 200
+    # The gain in log posterior that a step promises, at which the mode is found: a ten-millionth
+    # of a standard deviation away. Larger, and what is computed at the mode is less exact.
+    min_gain: float = 1e-14
+    # Under a flat prior: the change of utilities, and the pivot of the Cholesky factor, that tell
+    # a mode from a likelihood that climbs for ever. Too large, and an improper posterior passes.
+    max_utility_change: float = 1e-3
+    min_pivot: float = 1e-6
+
+
+NEWTON = NewtonLimits()
+UTILITIES_AT_A_TIME = 8_000_000  # 64 MB of mean utilities; fewer cost time, more cost memory
+
+
+def log_likelihood(d: Decisions, v: Any, noise: NoiseCovariance | None = None) -> Floats:
+    """Log probability of each choice under the value v, or under draws of it.
+
+    Exact under independent noise; noise with a covariance is integrated over its lattice.
+
+    Parameters
+    ----------
+    d
+        T decisions whose choices were seen.
+    v
+        (K,) coefficients, or (S, K) draws of them.
+    noise
+        The covariance of the noise; None for independent noise of variance one.
+
+    Returns
+    -------
+    array
+        (T,) for one v, (S, T) for S draws.
+
+    Examples
+    --------
+    >>> d = rv.Decisions([[0.0], [1.0], [0.0], [1.0]], start=[0, 2, 4], chosen=[1, 0])
+    >>> rv.log_likelihood(d, [1.0]).round(3)  # log Phi(1 / sqrt 2), and log Phi(-1 / sqrt 2)
+    array([-0.274, -1.428])
+    """
+    draws = _check_coefficients(d, v)
+    chosen_row = d.chosen_row
+    out = np.empty((len(draws), len(d)))
+    if noise is not None:
+        # Only the chosen rows' orthants are integrated.
+        wanted = np.zeros(d.rows.shape[0], dtype=np.bool_)
+        wanted[chosen_row] = True
+        for s, logs in ghk_log_probabilities(d, draws, noise, wanted, noise.points):
+            out[s] = logs[chosen_row]
+        return out if np.ndim(v) == 2 else out[0]
+    for s, mu in _mean_utilities(d, draws):
+        choice_exact.log_probabilities(mu, d.start, chosen_row, out[s])
+    return out if np.ndim(v) == 2 else out[0]
+
+
+def choice_probabilities(d: Decisions, v: Any, noise: NoiseCovariance | None = None) -> Floats:
+    """Probability of every action offered; they sum to one in each decision.
+
+    Parameters
+    ----------
+    d
+        Decisions with P rows in all; their choices do not matter.
+    v
+        (K,) coefficients, or (S, K) draws of them.
+    noise
+        The covariance of the noise; None for independent noise of variance one.
+
+    Returns
+    -------
+    array
+        (P,) for one v, (S, P) for S draws.
+
+    Examples
+    --------
+    >>> d = rv.Decisions([[0.0], [1.0], [2.0]], start=[0, 3], chosen=[1])
+    >>> rv.choice_probabilities(d, [1.0]).round(3)
+    array([0.047, 0.224, 0.729])
+    """
+    draws = _check_coefficients(d, v)
+    out = np.empty((len(draws), d.rows.shape[0]))
+    if noise is not None:
+        every_row = np.ones(d.rows.shape[0], dtype=np.bool_)
+        for s, logs in ghk_log_probabilities(d, draws, noise, every_row, noise.points):
+            out[s] = _normalise(d, logs)
+        return out if np.ndim(v) == 2 else out[0]
+    for s, mu in _mean_utilities(d, draws):
+        choice_exact.all_probabilities(mu, d.start, out[s])
+    return out if np.ndim(v) == 2 else out[0]
+
+
+def mean_choice_probabilities(
+    d: Decisions, draws: Any, noise: NoiseCovariance | None = None
+) -> Floats:
+    """(P,) probability of every action offered, averaged over the draws, (S, K).
+
+    Under noise with a covariance the draws share the points of the lattice, each its own few.
+    """
+    given = _check_coefficients(d, draws)
+    total, one = np.zeros(d.rows.shape[0]), np.empty(d.rows.shape[0])
+    if noise is not None:
+        # At least eight points a draw: with fewer, a single draw's probabilities are too rough
+        # even for an average.
+        points = max(8, noise.points // len(given))
+        every_row = np.ones(len(total), dtype=np.bool_)
+        for _, logs in ghk_log_probabilities(d, given, noise, every_row, points):
+            total += _normalise(d, logs)
+        return total / len(given)
+    for _, mu in _mean_utilities(d, given):
+        choice_exact.all_probabilities(mu, d.start, one)
+        total += one
+    return total / len(given)
+
+
+def ghk_log_probabilities(
+    d: Decisions, draws: Floats, noise: NoiseCovariance, wanted: Bools, points: int
+) -> Iterator[tuple[int, Floats]]:
+    """For each draw s the log probability (P,) of every row wanted, under correlated noise.
+
+    By sequential conditioning (`kernels.ghk`) over a lattice of so many points and their mirror
+    images; a decision between two actions needs none. The first coordinate of the points is
+    evenly spaced, the others go on as Richtmyer's sequence (multiples of square roots of primes)
+    from draw to draw, and all are folded: an average over draws needs points that differ.
+    """
+    if noise.covariance.ndim == 3 and len(noise.covariance) != len(draws):
+        raise ValueError(
+            f"{len(noise.covariance)} noise covariances for {len(draws)} draws of v; "
+            "give one for each draw"
+        )
+    # The covariance of every draw, with the base action's zero row.
+    label, covariance = noise.label_of_row(d), noise.full_covariance(len(draws))
+    increments = np.sqrt(_primes(max(1, int(d.sizes.max()) - 2)))
+    for s, mu in _mean_utilities(d, draws):
+        lattice = (np.arange(s * points, (s + 1) * points)[:, None] + 0.5) * increments
+        lattice[:, 0] = (np.arange(points) + 0.5) / points + s * increments[0]
+        lattice %= 1.0
+        # The baker's transform makes the integrand periodic; the ends are kept off 0 and 1.
+        folded = np.clip(np.abs(2.0 * lattice - 1.0), 1e-12, 1.0 - 1e-12)
+        mirrored = np.stack([np.log(folded), np.log1p(-folded)], axis=2)
+        logs = np.zeros(len(mu))
+        ghk.log_probabilities(mu, d.start, label, covariance[s], wanted, mirrored, logs)
+        yield s, logs
+
+
+def _normalise(d: Decisions, logs: Floats) -> Floats:
+    """(P,) probabilities that sum to one in each decision.
+
+    Those of a decision's actions are integrated one by one, and so sum to one only nearly.
+    """
+    chances = np.exp(logs)
+    return np.asarray(chances / np.repeat(np.add.reduceat(chances, d.start[:-1]), d.sizes))
+
+
+def _primes(count: int) -> Ints:
+    """(count,) the first primes: 2, 3, 5, ...
+
+    Their square roots are irrational and independent, which Richtmyer's lattice needs.
+    """
+    found: list[int] = []
+    number = 2
+    # Trial division is enough for a handful.
+    while len(found) < count:
+        if all(number % p for p in found):
+            found.append(number)
+        number += 1
+    return np.array(found)
+
+
+def derivatives(d: Decisions, v: Any) -> tuple[float, Floats, Floats]:
+    """The log-likelihood of all choices, its gradient (K,) and its Hessian (K, K) at v (K,)."""
+    given = _check_coefficients(d, v)
+    if np.ndim(v) != 1:
+        raise ValueError(
+            f"derivatives are taken at one v of {len(d.names)} numbers; it has shape {np.shape(v)}"
+        )
+    value, gradient, information = _derivatives(d, d.chosen_row, given[0], np.ones(len(d)))
+    return value, gradient, -information
+
+
+def posterior_mode(
+    d: Decisions, resolved_prior: ResolvedPrior, weight: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """The most likely v under the prior, by damped Newton steps from the prior mean.
+
+    Returns v (K,), and minus the Hessian of the log posterior in the coordinates q of
+    v = mean + basis @ q. Under a flat prior a mode need not exist: then this says so. weight (T,)
+    counts a decision more than once.
+    """
+    chosen_row, basis, v = d.chosen_row, resolved_prior.basis, resolved_prior.mean.copy()
+    # Equal decisions may have been counted together.
+    times = np.ones(len(d)) if weight is None else weight
+    flat, precision, mean = resolved_prior.flat, resolved_prior.precision, resolved_prior.mean
+
+    def log_posterior(v: Floats) -> float:
+        return float(log_likelihood(d, v) @ times + resolved_prior.log_density(v))
+
+    for _ in range(NEWTON.max_steps):
+        # Derivatives in v, then in the free coordinates q, with the prior's.
+        _, gradient_v, information_v = _derivatives(d, chosen_row, v, times)
+        gradient = basis.T @ gradient_v - precision @ (basis.T @ (v - mean))
+        information = basis.T @ information_v @ basis + precision
+        step, pivot = _newton_step(information, gradient)
+        move, gain = basis @ step, float(gradient @ step)
+        if flat and gain <= NEWTON.min_gain and pivot <= NEWTON.min_pivot:
+            break
+        # A likelihood that climbs for ever loses its slope, but the steps go on: under a flat
+        # prior the utilities must have stopped changing too.
+        if gain <= NEWTON.min_gain and (
+            not flat or _largest_shift(d, chosen_row, move) <= NEWTON.max_utility_change
+        ):
+            return v, information
+        # Halve the step until the log posterior rises by a part of what was promised (Armijo).
+        value, share = log_posterior(v), 1.0
+        rounding = 1e-12 * (1.0 + abs(value))
+        while (
+            share > 1e-9
+            and log_posterior(v + share * move) < value + 1e-4 * share * gain - rounding
+        ):
+            share *= 0.5
+        v = v + share * move
+    if flat:
+        raise ValueError(
+            "under a flat prior these decisions have no most likely v: they leave a direction "
+            "open, or agree so well that ever larger values fit ever better; use rv.Normal(sd)"
+        )
+    raise ValueError(
+        f"the posterior mode was not found in {NEWTON.max_steps} Newton steps; "
+        "bring the features to scales that are less far apart, or give a smaller prior sd"
+    )
+
+
+def at_likely_scale(
+    d: Decisions, resolved_prior: ResolvedPrior, weight: Floats | None = None
+) -> ResolvedPrior:
+    """The prior as it is; or where its scale is inferred, at a scale that suits these decisions.
+
+    A few rounds of expectation and maximisation with normal approximations, from
+    E[(v - mean)' precision (v - mean)] = D sd^2: good enough to start from.
+    """
+    if resolved_prior.scale is None:
+        return resolved_prior
+    sd = resolved_prior.scale
+    # Each of the four rounds changes the sd by a factor of ten at most.
+    for _ in range(4):
+        v, information = posterior_mode(d, resolved_prior.at_scale(sd), weight)
+        q = (v - resolved_prior.mean) @ resolved_prior.basis
+        # The quadratic form at the mode, plus its spread around the mode.
+        expected = q @ resolved_prior.precision @ q + np.trace(
+            sla.solve(information, resolved_prior.precision, assume_a="pos")
+        )
+        sd = float(np.clip(np.sqrt(expected / len(q)), 0.1 * sd, 10.0 * sd))
+    return resolved_prior.at_scale(sd)
+
+
+def log_posterior_derivatives(
+    d: Decisions, resolved_prior: ResolvedPrior, v: Floats, weight: Floats
+) -> tuple[Floats, Floats]:
+    """The gradient (K,) of the log posterior in v itself, and minus its Hessian (K, K).
+
+    The constants of sum-to-zero blocks are left free, with a prior of their own
+    (`ResolvedPrior.full_precision`); the likelihood does not depend on them.
+    """
+    offset, constants = v - resolved_prior.mean, resolved_prior.constant_directions
+    _, gradient, information = _derivatives(
+        d, d.chosen_row, v - constants @ (constants.T @ offset), weight
+    )
+    precision = resolved_prior.full_precision
+    return gradient - precision @ offset, information + precision
+
+
+def weighted_derivatives(d: Decisions, v: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """The gradient (K,) of the weighted log-likelihood at v, and minus its Hessian (K, K).
+
+    weight (T,) is how often each decision counts.
+    """
+    _, gradient, information = _derivatives(d, d.chosen_row, v, weight)
+    return gradient, information
+
+
+def _check_coefficients(d: Decisions, v: Any) -> Floats:
+    """v, or draws of v, as a checked (S, K) array."""
+    width = len(d.names)
+    try:
+        given = np.asarray(v, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"v must be {width} numbers, or draws of them with shape (S, {width})"
+        ) from None
+    # An empty set of draws has no mean and no maximum.
+    if given.ndim not in (1, 2) or given.shape[-1] != width or given.size == 0:
+        raise ValueError(
+            f"v has shape {given.shape}, but the decisions have {width} coefficients; "
+            f"give {width} numbers, or draws of shape (S, {width})"
+        )
+    if not np.isfinite(given).all():
+        name = d.names[np.argwhere(~np.isfinite(given))[0][-1]]
+        raise ValueError(
+            f"v is NaN or infinite at {name!r}; all coefficients must be finite numbers"
+        )
+    return np.atleast_2d(given)
+
+
+def _mean_utilities(d: Decisions, draws: Floats) -> Iterator[tuple[int, Floats]]:
+    """For each draw s its mean utilities rows @ v, (P,), worked out some draws at a time."""
+    at_a_time = max(1, UTILITIES_AT_A_TIME // d.rows.shape[0])
+    largest_allowed = 1e100  # beyond, utilities would overflow when squared
+    for first in range(0, len(draws), at_a_time):
+        with np.errstate(over="ignore", invalid="ignore"):
+            mu = np.ascontiguousarray((d.rows @ draws[first : first + at_a_time].T).T)
+            largest = np.abs(mu).max()
+        # Written this way round, so that a NaN is refused too.
+        if not largest < largest_allowed:
+            raise ValueError(
+                f"the utilities rows @ v reach {largest:g}, too large to compare; "
+                "scale the features or v"
+            )
+        for i in range(len(mu)):
+            yield first + i, mu[i]
+
+
+def _derivatives(
+    d: Decisions, chosen_row: Ints, v: Floats, weight: Floats
+) -> tuple[float, Floats, Floats]:
+    """The total log-likelihood, unweighted; gradient and minus Hessian of the weighted one."""
+    # The gradient by utility, and then by coefficient through the rows.
+    ((_, mu),) = _mean_utilities(d, v[None])
+    slopes = np.empty(len(mu))
+    value = choice_exact.log_likelihood_and_gradient(mu, d.start, chosen_row, slopes)
+    information = np.zeros((len(v), len(v)))
+    if sp.issparse(d.rows):
+        indptr, indices = d.rows.indptr.astype(np.int64), d.rows.indices.astype(np.int64)
+        add_information_sparse(
+            mu, d.start, chosen_row, weight, indptr, indices, d.rows.data, information
+        )
+    else:
+        add_information_dense(mu, d.start, chosen_row, weight, d.rows, information)
+    return value, d.rows.T @ (np.repeat(weight, d.sizes) * slopes), information
+
+
+def _newton_step(information: Floats, gradient: Floats) -> tuple[Floats, float]:
+    """information^-1 gradient, and the smallest pivot of the scaled Cholesky factor.
+
+    Each coordinate is measured in its own scale, so that pivots are comparable. A ridge grows
+    until the matrix is positive definite.
+    """
+    # A feature that never differs has no information; its scale is left at one.
+    scale = np.sqrt(np.diag(information))
+    scale[scale == 0.0] = 1.0
+    ridge = 0.0
+    while True:
+        try:
+            root = sla.cholesky(
+                information / np.outer(scale, scale) + ridge * np.eye(len(scale)), lower=True
+            )
+            return sla.cho_solve((root, True), gradient / scale) / scale, float(np.diag(root).min())
+        except sla.LinAlgError:
+            ridge = max(1e-14, 10.0 * ridge)
+
+
+def _largest_shift(d: Decisions, chosen_row: Ints, move: Floats) -> float:
+    """The largest change of a utility against the chosen one's, when v moves by `move`."""
+    shift = d.rows @ move
+    return float(np.abs(shift - np.repeat(shift[chosen_row], d.sizes)).max())

@@ -1,0 +1,42 @@
+"""Figures: what was inferred, how it was drawn, and whether its predictions can be believed.
+
+Every function returns a matplotlib Figure of its own: nothing is shown and no global state changes.
+``figure.savefig("values.png")`` writes it. Colours are told apart by colour-blind readers and in
+grey.
+
+>>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
+>>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
+>>> post = rv.fit(d, rv.Normal(1.0))
+>>> rv.plots.posterior_densities(post).savefig("drinks.png")
+"""
+
+from revealed.plots.population import shrinkage
+from revealed.plots.posterior import (
+    autocorrelations,
+    noise_correlations,
+    posterior_densities,
+    reward_intervals,
+    traces,
+    value_intervals,
+)
+from revealed.plots.prediction import calibration
+from revealed.plots.ranking import skill_intervals
+from revealed.plots.transitions import transitions
+from revealed.plots.values import hazard, reward_curve
+from revealed.results.density import density
+
+__all__ = [
+    "autocorrelations",
+    "calibration",
+    "density",
+    "hazard",
+    "noise_correlations",
+    "posterior_densities",
+    "reward_curve",
+    "reward_intervals",
+    "shrinkage",
+    "skill_intervals",
+    "traces",
+    "transitions",
+    "value_intervals",
+]

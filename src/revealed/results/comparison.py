@@ -1,0 +1,197 @@
+"""Which model of the same choices is better: by the evidence, and by leave-one-out prediction.
+
+The evidence is the probability of all choices before any was seen; it punishes a prior that spreads
+itself over values that fit badly, so it depends on the prior's variance. Leaving one out asks how
+well each choice is predicted from all others (PSIS-LOO, Vehtari, Gelman and Gabry 2017); it hardly
+depends on the prior, and says nothing of how much was learnt from the first few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from revealed._types import Floats
+from revealed.models.likelihood import log_likelihood
+from revealed.results.posterior import Posterior
+from revealed.results.psis import pareto_smoothed
+
+# Pareto k beyond which draws given all choices cannot stand in for draws given all but one (Vehtari
+# and others 2024); decisions beyond it are counted and reported.
+MAX_PARETO_K = 0.7
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Models of the same choices, the best predicting first; arrays have one number a model.
+
+    Parameters
+    ----------
+    models
+        Their names.
+    elpd, elpd_se
+        The log probability of every choice given all others, summed, and its standard error over
+        decisions.
+    elpd_diff, elpd_diff_se
+        How much less than the first model's, and the standard error of that.
+    log_evidence, log_evidence_se
+        The log evidence and its Monte-Carlo error; NaN for samplers that do not give it.
+    n_high_pareto_k
+        Decisions with Pareto k above 0.7, for which leaving one out is not reliable.
+    decisions
+        How many decisions there are.
+
+    Examples
+    --------
+    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
+    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
+    >>> posts = {"narrow": rv.fit(d, rv.Normal(0.01**0.5)), "wide": rv.fit(d, rv.Normal(2.0))}
+    >>> found = rv.compare(posts)
+    >>> found.models, found.elpd_diff[1] > 0.0
+    (('wide', 'narrow'), np.True_)
+    """
+
+    models: tuple[str, ...]
+    elpd: Floats
+    elpd_se: Floats
+    elpd_diff: Floats
+    elpd_diff_se: Floats
+    log_evidence: Floats
+    log_evidence_se: Floats
+    n_high_pareto_k: tuple[int, ...]
+    decisions: int
+
+    def __repr__(self) -> str:
+        width = max(5, *(len(name) for name in self.models))
+        lines = [
+            f"{'model':{width}}      elpd (se)   elpd diff (se)   log evidence (error)  high k"
+        ]
+        for i, name in enumerate(self.models):
+            # samplers without particles do not give the evidence
+            evidence = (
+                f"{self.log_evidence[i]:.2f} ({self.log_evidence_se[i]:.2f})"
+                if np.isfinite(self.log_evidence[i])
+                else "-"
+            )
+            difference = f"{self.elpd_diff[i]:.1f} ({self.elpd_diff_se[i]:.1f})" if i else "-"
+            elpd = f"{self.elpd[i]:.1f} ({self.elpd_se[i]:.1f})"
+            lines.append(
+                f"{name:{width}} {elpd:>14} {difference:>16} {evidence:>22} "
+                f"{self.n_high_pareto_k[i]:>7}"
+            )
+        return "\n".join([*lines, f"over {self.decisions} decisions"])
+
+
+def compare(models: Mapping[str, Posterior]) -> Comparison:
+    """Compare posteriors of the same choices, whatever their features and priors.
+
+    Those that ``rv.fit(..., sampler="ibis")`` or an ``OnlineLearner`` made give the evidence too.
+
+    Parameters
+    ----------
+    models
+        Posteriors by their names, at least two.
+
+    Returns
+    -------
+    Comparison
+        The models, the best predicting first.
+
+    Examples
+    --------
+    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
+    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
+    >>> posts = {"narrow": rv.fit(d, rv.Normal(0.01**0.5)), "wide": rv.fit(d, rv.Normal(2.0))}
+    >>> rv.compare(posts).models[0]
+    'wide'
+    """
+    if not isinstance(models, Mapping) or len(models) < 2:
+        raise ValueError(
+            "compare needs at least two posteriors by their names, such as {'short': a, 'long': b}"
+        )
+    # numbers of different data cannot be compared, however similar they look
+    _check_same_choices(models)
+    loo = {name: leave_one_out(post) for name, post in models.items()}
+    # the best predicting first, as in ArviZ
+    order = sorted(loo, key=lambda name: -loo[name][0].sum())
+    # standard errors come from the differences between decisions, which count as independent
+    pointwise = np.stack([loo[name][0] for name in order])
+    count = pointwise.shape[1]
+    difference = pointwise[0] - pointwise
+    evidence = np.array([log_evidence(models[name]) for name in order])
+    return Comparison(
+        models=tuple(order),
+        elpd=pointwise.sum(axis=1),
+        elpd_se=np.sqrt(count) * pointwise.std(axis=1),
+        elpd_diff=difference.sum(axis=1),
+        elpd_diff_se=np.sqrt(count) * difference.std(axis=1),
+        log_evidence=evidence[:, 0],
+        log_evidence_se=evidence[:, 1],
+        n_high_pareto_k=tuple(int((loo[name][1] > MAX_PARETO_K).sum()) for name in order),
+        decisions=count,
+    )
+
+
+def log_evidence(post: Posterior) -> tuple[float, float]:
+    """The log evidence of all choices, and its Monte-Carlo error; NaN where it is not known.
+
+    The evidence is averaged over chains, which are independent sets of particles; the error is that
+    of their mean, by the delta method for its logarithm.
+    """
+    if "log_evidence" not in post.stats:
+        return np.nan, np.nan
+    chains = np.asarray(post.stats["log_evidence"][:, 0], dtype=np.float64)
+    # relative to the largest, so that exponentials neither overflow nor vanish
+    largest = chains.max()
+    relative = np.exp(chains - largest)
+    error = (
+        relative.std(ddof=1) / relative.mean() / np.sqrt(len(chains)) if len(chains) > 1 else np.nan
+    )
+    return float(largest + np.log(relative.mean())), float(error)
+
+
+def _check_same_choices(models: Mapping[str, Posterior]) -> None:
+    """Refuse what is not a posterior, and posteriors of different choices."""
+    first, *others = models
+    for name, post in models.items():
+        if not isinstance(post, Posterior):
+            raise ValueError(
+                f"{name} is a {type(post).__name__}; compare needs posteriors, as rv.fit returns "
+                "them"
+            )
+    # features may differ between models, choices may not
+    one = models[first].decisions
+    for name in others:
+        other = models[name].decisions
+        if len(other) != len(one):
+            raise ValueError(
+                f"{first} was learnt from {len(one)} decisions and {name} from {len(other)}; they "
+                "must be the same"
+            )
+        differ = np.flatnonzero(
+            (other.sizes != one.sizes)
+            | (other.chosen_row - other.start[:-1] != one.chosen_row - one.start[:-1])
+        )
+        if differ.size:
+            raise ValueError(
+                f"decision {one.ids[differ[0]]}: {first} and {name} saw another choice, or another "
+                "number of actions; they must have learnt from the same choices"
+            )
+
+
+def leave_one_out(post: Posterior) -> tuple[Floats, Floats]:
+    """(T,) log probability of each choice given the others, and the Pareto k of its estimate.
+
+    Draws given all choices stand in for draws given all but one, with importance weights of one
+    over the likelihood of that one, smoothed (PSIS).
+    """
+    # (S, T) exact log-likelihoods of every choice in every draw
+    chosen = log_likelihood(post.decisions, post.values, post.known_noise)
+    pointwise, shapes = np.empty(len(post.decisions)), np.empty(len(post.decisions))
+    for t, column in enumerate(chosen.T):
+        weights, shapes[t] = pareto_smoothed(-column)
+        pointwise[t] = logsumexp(weights + column) - logsumexp(weights)
+    return pointwise, shapes

@@ -1,0 +1,1 @@
+"""Samplers turn decisions and a prior into draws."""

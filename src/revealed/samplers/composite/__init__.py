@@ -1,0 +1,1 @@
+"""The default sampler: a cycle of Hamiltonian, data-augmentation and independence moves."""

@@ -1,0 +1,363 @@
+"""The default sampler: a cycle of several moves on the same posterior, tuned in a warm-up.
+
+    hmc           Hamiltonian moves on the likelihood itself, without utilities: for many
+                  coefficients, sharply known
+    augmentation  sweeps of data augmentation with every expansion, interwoven with moves of the
+                  value given the noise: for loosely known coefficients
+    independence  independence steps from a mixture fitted to the posterior: for up to a dozen
+                  coefficients
+
+All three are exact for the same posterior, so any fixed cycle of them is (Tierney 1994). Warm-up
+(`warmup.py`) finds coordinates in which the posterior is about as wide in every direction, adapts
+step size and mixture, and counts what an effective draw costs by each; then it fixes the cycle, and
+nothing is adapted any more. A mixture that fits badly is recognised by its largest importance
+weights (Pareto k) and not used; one that is used is never the only move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revealed._types import Floats
+from revealed.data.decisions import Block, Decisions
+from revealed.data.unique import UniqueDecisions, deduplicate
+from revealed.kernels._compile import compile_for
+from revealed.kernels.augmentation_sweep import AugmentationWorkspace, augmentation_sweep
+from revealed.kernels.composite import (
+    ChainArrays,
+    CompositeProblem,
+    Cycle,
+    CycleState,
+    DrawArrays,
+    TransformArrays,
+    coordinates_from_value,
+    run_cycles,
+    value_from_coordinates,
+)
+from revealed.kernels.independence import draw_from_mixture, fit_mixture, mixture_log_density
+from revealed.kernels.interweaving import InterweavingDirections, InterweavingWorkspace
+from revealed.kernels.log_posterior import (
+    LogPosterior,
+    PosteriorWorkspace,
+    make_posterior_workspace,
+)
+from revealed.kernels.prior_scale import PriorScale
+from revealed.models.likelihood import at_likely_scale, posterior_mode
+from revealed.models.priors import Normal, ResolvedPrior, resolve_prior
+from revealed.samplers.base import State, Stats
+from revealed.samplers.composite.cycle import AUGMENTATION_ONLY, hmc_only_cycle
+from revealed.samplers.composite.proposal import null_mixture
+from revealed.samplers.composite.state import (
+    pack,
+    tuning_state,
+    unpack,
+    unpack_mixture,
+    unpack_transform,
+)
+from revealed.samplers.composite.transform import (
+    WhiteningTransform,
+    log_posterior_in_coordinates,
+)
+from revealed.samplers.composite.warmup import run_warmup
+from revealed.samplers.data_augmentation import (
+    AugmentationOptions,
+    DataAugmentationSampler,
+    most_expanded,
+)
+
+
+@dataclass(frozen=True)
+class CompositeSettings:
+    """Which moves are considered at all."""
+
+    # Coordinates up to which a mixture is fitted; beyond a dozen it is hardly ever accepted.
+    max_dim_for_mixture: int = 12
+    # Random directions of interweaving in a sweep, beside the D fixed ones.
+    random_directions: int = 4
+    # Numbers that interweaving may hold for its directions, 240 MB; where it would hold more,
+    # there are no sweeps.
+    max_interweaving_cells: int = 30_000_000
+
+
+SETTINGS = CompositeSettings()
+
+
+@dataclass(frozen=True, eq=False)
+class CompositeSampler:
+    """The composite sampler, ready to run on one set of decisions under one prior.
+
+    likely_prior: the prior, at a likely scale where that is inferred. unique: the decisions with
+    equal ones counted. mode (K,) and information (D, D): of the posterior. augmentation_sampler:
+    the data augmentation of its sweeps. unit_weights: whether every decision counts once.
+    """
+
+    decisions: Decisions
+    resolved_prior: ResolvedPrior
+    likely_prior: ResolvedPrior
+    unique: UniqueDecisions
+    mode: Floats
+    information: Floats
+    augmentation_sampler: DataAugmentationSampler
+    unit_weights: bool
+
+    @property
+    def name(self) -> str:
+        """The name by which users ask for it."""
+        return "composite"
+
+    @staticmethod
+    def build(
+        decisions: Decisions, resolved_prior: ResolvedPrior, weight: Floats | None = None
+    ) -> CompositeSampler:
+        """Count equal decisions, and find the posterior mode.
+
+        weight: (T,) how much each decision counts, default: once. With weights other than one there
+        are no sweeps, as utilities belong to whole decisions.
+        """
+        unique = deduplicate(decisions, weight)
+        # Mode and curvature want a prior with a given scale.
+        likely_prior = at_likely_scale(unique.unique, resolved_prior, unique.rival_index.weight)
+        mode, information = posterior_mode(unique.unique, likely_prior, unique.rival_index.weight)
+        augmentation_sampler = DataAugmentationSampler.build(
+            most_expanded(decisions, resolved_prior),
+            decisions,
+            resolved_prior,
+            AugmentationOptions(),
+        )
+        return CompositeSampler(
+            decisions,
+            resolved_prior,
+            likely_prior,
+            unique,
+            mode,
+            information,
+            augmentation_sampler,
+            weight is None,
+        )
+
+    def init(self, rng: np.random.Generator, position: Floats | None) -> State:
+        """The state at `position`, or at a draw from twice the normal approximation at the mode.
+
+        Until it is warmed up, it makes sweeps, or Hamiltonian moves with a small step size.
+        """
+        # The coordinates of the normal approximation at the mode (Laplace).
+        transform = WhiteningTransform.from_precision(
+            self.resolved_prior, self.mode, self.information
+        )
+        width = len(self.information)
+        x = (
+            np.sqrt(2.0) * rng.standard_normal(width)
+            if position is None
+            else transform.coordinates(position)
+        )
+        state = {
+            "x": x,
+            "gradient": np.zeros(width),
+            "mode_offset": np.zeros(len(self.decisions)),
+            "warmup_step": np.zeros(1),
+            "warmup_window": np.zeros(1),
+        }
+        untuned = AUGMENTATION_ONLY if self.can_augment else hmc_only_cycle(0.1)
+        return state | tuning_state(transform, transform.unwhiten, null_mixture(width), untuned)
+
+    def warmup(
+        self, rng: np.random.Generator, state: State, remaining: int, chunk: int
+    ) -> tuple[State, int]:
+        """Adapt coordinates, step size, proposal and cycle; returns state and iterations made.
+
+        Whole steps of `warmup.py` are run until about `chunk` of the `remaining` iterations are
+        made.
+        """
+        return run_warmup(self, rng, state, remaining, chunk)
+
+    def sample(
+        self, rng: np.random.Generator, state: State, draws: int, thin: int
+    ) -> tuple[State, Floats, Stats]:
+        """The state after draws * thin draws of the cycle, (draws, K) draws and their stats.
+
+        A draw is `moves_per_draw` moves. Nothing is adapted: every move leaves the posterior as
+        it is.
+        """
+        # The kernel writes to these; a state that was handed in stays as it is.
+        new = state | {name: state[name].copy() for name in ("x", "gradient", "mode_offset")}
+        # Unpack the tuning, which stays as it is.
+        transform, cycle = unpack_transform(state), unpack(Cycle, state["cycle"])
+        target, workspace = self.posterior(transform)
+        problem = CompositeProblem(
+            target,
+            workspace,
+            transform_arrays(transform, self.resolved_prior),
+            cycle,
+            unpack_mixture(state, "mixture"),
+            augmentation_workspace(
+                self.augmentation_sampler,
+                state["interweaving_directions"],
+                cycle.augmentation > 0,
+            ),
+        )
+        made = DrawArrays(
+            np.empty((draws, len(transform.centre))), np.empty(draws), np.empty(draws)
+        )
+        cycle_state = run_cycles(
+            rng,
+            problem,
+            self.prior_scale(len(new["x"])),
+            thin,
+            ChainArrays(new["x"], new["gradient"], new["mode_offset"]),
+            unpack(CycleState, state["cycle_state"]),
+            made,
+        )
+        new["cycle_state"] = pack(cycle_state)
+        stats = {"acceptance_rate": made.acceptance}
+        if self.resolved_prior.scale is not None:
+            stats["prior_sd"] = made.prior_sd
+        return new, made.values, stats
+
+    @property
+    def mixture_feasible(self) -> bool:
+        """Whether there are few enough coordinates for a mixture of normals to fit well."""
+        return len(self.information) <= SETTINGS.max_dim_for_mixture
+
+    @property
+    def can_augment(self) -> bool:
+        """Whether sweeps of data augmentation are possible.
+
+        Every decision must count once, and the (P, D) slopes of interweaving must not be too large.
+        """
+        cells = self.decisions.rows.shape[0] * len(self.information)
+        return self.unit_weights and bool(cells <= SETTINGS.max_interweaving_cells)
+
+    def posterior(self, transform: WhiteningTransform) -> tuple[LogPosterior, PosteriorWorkspace]:
+        """The log posterior in these coordinates, and a workspace for evaluating it."""
+        target = log_posterior_in_coordinates(
+            self.unique, self.resolved_prior, self.likely_prior, transform
+        )
+        return target, make_posterior_workspace(target)
+
+    def whitening_from_draws(self, rng: np.random.Generator, values: Floats) -> WhiteningTransform:
+        """Coordinates in which the curvature of the log posterior, averaged over draws of v, is I.
+
+        Skewed ones leave the constants of sum-to-zero blocks free. With few coefficients that
+        dimension costs independence steps more than skewing gains them. A prior that ties
+        neighbours together, such as a smooth curve's, forbids skewing each by itself.
+        """
+        # More points average the curvature better; each costs a pass over the decisions.
+        points = 4 + min(values.shape[1], 28)
+        prior = self.likely_prior
+        has_constants = self.resolved_prior.constant_directions.size
+        if (self.mixture_feasible and has_constants) or prior.strongly_correlated:
+            return WhiteningTransform.from_curvature(self.unique, prior, values, points)
+        free = prior.with_random_constants(rng, values)
+        return WhiteningTransform.from_draws_skewed(self.unique, prior, free, points)
+
+    def interweaving_directions(self, transform: WhiteningTransform) -> Floats:
+        """(K, D) directions in which v moves when the coordinates do, without blocks' constants."""
+        directions = transform.scale[:, None] * transform.unwhiten
+        constants = self.resolved_prior.constant_directions
+        return directions - constants @ (constants.T @ directions)
+
+    def prior_scale(self, width: int) -> PriorScale | None:
+        """What inferring the prior scale needs in `width` coordinates, or None where it is given.
+
+        In skewed coordinates the constants of sum-to-zero blocks are among them.
+        """
+        prior_scale = self.augmentation_sampler.prior_scale
+        return None if prior_scale is None else prior_scale._replace(dimension=width)
+
+
+def transform_arrays(transform: WhiteningTransform, prior: ResolvedPrior) -> TransformArrays:
+    """The coordinates as the kernels take them, with the constants of the prior's blocks."""
+    return TransformArrays(
+        transform.centre,
+        transform.scale,
+        transform.skew,
+        transform.unwhiten,
+        transform.whiten,
+        prior.constant_directions,
+    )
+
+
+def augmentation_workspace(
+    sampler: DataAugmentationSampler, directions: Floats, used: bool
+) -> AugmentationWorkspace:
+    """What sweeps need, with interweaving in these directions (K, D).
+
+    Where the cycle has no sweeps, `used` is False and the arrays of D directions are left out.
+    """
+    d, prior = sampler.decisions, sampler.resolved_prior
+    # Where there are no sweeps, one direction stands for all: the kernel is compiled for the
+    # same types, and nothing large is held.
+    if not used:
+        directions = directions[:, :1]
+    width, count, rows = directions.shape[0], directions.shape[1], d.rows.shape[0]
+    precision_times_columns = prior.basis @ (prior.precision @ (prior.basis.T @ directions))
+    interweaving = InterweavingDirections(
+        columns=np.ascontiguousarray(directions.T),
+        precision_times_columns=np.ascontiguousarray(precision_times_columns.T),
+        prior_mean=prior.mean,
+        margin_slopes=margin_slopes(directions, d) if used else np.zeros((1, 0)),
+        n_random=SETTINGS.random_directions,
+    )
+    return AugmentationWorkspace(
+        design=sampler.design,
+        start=d.start,
+        chosen_row=d.chosen_row,
+        move=sampler.move,
+        interweaving=interweaving,
+        expansion_workspace=sampler.expansion_workspace(),
+        interweaving_workspace=InterweavingWorkspace(
+            weights=np.empty(count),
+            direction=np.empty(width),
+            precision_times_direction=np.empty(width),
+            margin_slope=np.empty(rows),
+            utility_gap=np.empty(rows),
+        ),
+        mu=np.empty(rows),
+        w=np.empty(rows),
+        rivals=sampler.rivals_workspace(),
+        offset=np.empty(width),
+    )
+
+
+def margin_slopes(directions: Floats, decisions: Decisions) -> Floats:
+    """(D, P) by how much the chosen row gains on each row when v moves in each direction (K, D).
+
+    Entry (r, j) is (row_chosen - row_j) @ directions[:, r]; zero for the chosen row itself.
+    """
+    moved = decisions.rows @ directions
+    return np.ascontiguousarray(
+        (np.repeat(moved[decisions.chosen_row], decisions.sizes, axis=0) - moved).T
+    )
+
+
+def compile_deferred_kernels() -> None:
+    """Compile what a first fit needs last, sweeps and the fitting of mixtures.
+
+    A second process calls it by name (`background_compile.py`).
+    """
+    for kernel, arguments in deferred_kernels():
+        compile_for(kernel, arguments)
+
+
+def deferred_kernels() -> list[tuple[Any, tuple[Any, ...]]]:
+    """These kernels, each with arguments of the types that a fit gives it."""
+    # Types matter, sizes do not: one decision, two actions, a sum-to-zero block.
+    decisions = Decisions(np.eye(2), [0, 2], [0], blocks=[Block("value", 2, True)])
+    prior = resolve_prior(Normal(1.0), decisions)
+    sampler = DataAugmentationSampler.build("px-both", decisions, prior, AugmentationOptions())
+    rng, one, square = np.random.default_rng(0), np.ones(1), np.ones((1, 1))
+    augmentation, mixture = augmentation_workspace(sampler, prior.basis, True), null_mixture(1)
+    transform = transform_arrays(
+        WhiteningTransform.from_precision(prior, prior.mean, square), prior
+    )
+    return [
+        (augmentation_sweep, (rng, augmentation, None, one, one, one)),
+        (value_from_coordinates, (transform, one, one, one)),
+        (coordinates_from_value, (transform, one, one, one)),
+        (draw_from_mixture, (rng, mixture, one, one)),
+        (mixture_log_density, (mixture, one, one)),
+        (fit_mixture, (square, one, one, square, np.ones((1, 1, 1)), 1.0, 1)),
+    ]

@@ -1,0 +1,117 @@
+"""Data augmentation with a full noise covariance (paper, section 4.1.4), corrected.
+
+A Gibbs sampler of utilities, coefficients and covariance; the reference for "ghk-hmc", which mixes
+far better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from revealed._types import Floats
+from revealed.data.decisions import Decisions
+from revealed.kernels.covariance_gibbs import DifferencedDecisions, sample_chain
+from revealed.models.likelihood import posterior_mode
+from revealed.models.noise import ResolvedNoise
+from revealed.models.priors import ResolvedPrior
+from revealed.samplers.base import State, Stats
+
+
+@dataclass(frozen=True, eq=False)
+class CovarianceGibbsSampler:
+    """The sampler, ready to run on one set of decisions under one prior."""
+
+    decisions: Decisions
+    resolved_prior: ResolvedPrior
+    noise: ResolvedNoise
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+        return "da"
+
+    @cached_property
+    def differenced(self) -> DifferencedDecisions:
+        """The decisions as utilities less the base's, with the priors."""
+        d, noise, prior = self.decisions, self.noise, self.resolved_prior
+        # rows as (T, labels, K), zero where a label is not offered
+        rows = np.asarray(d.rows.todense() if sp.issparse(d.rows) else d.rows)
+        by_label = np.zeros((len(d), len(noise.labels), rows.shape[1]))
+        offered = np.zeros((len(d), len(noise.labels)), dtype=np.bool_)
+        by_label[d.decision_of_row, noise.of_row] = rows
+        offered[d.decision_of_row, noise.of_row] = True
+        # less the base's, which moves from the labels to its own arrays
+        others = np.delete(np.arange(len(noise.labels)), noise.base)
+        base_rows = np.where(offered[:, others, None], by_label[:, [noise.base]], 0.0)
+        label = noise.of_row[d.chosen_row]
+        chosen = np.where(label == noise.base, -1, label - (label > noise.base))
+        return DifferencedDecisions(
+            design=np.ascontiguousarray(by_label[:, others] - base_rows),
+            offered=np.ascontiguousarray(offered[:, others]),
+            base_offered=np.ascontiguousarray(offered[:, noise.base]),
+            chosen=chosen,
+            basis=prior.basis,
+            precision=prior.precision,
+            mean=prior.basis.T @ prior.mean,
+            df=noise.df,
+            centre_root=noise.root,
+            scaled_by_trace=noise.scale == "trace",
+        )
+
+    def init(self, rng: np.random.Generator, position: Floats | None) -> State:
+        """At `position`, or at the mode, under independent noise.
+
+        Utilities (T, D) are drawn with the chosen one above and all others below the base's.
+        """
+        v = (
+            posterior_mode(self.decisions, self.resolved_prior)[0] / np.sqrt(2.0)
+            if position is None
+            else position
+        )
+        size = len(self.noise.non_base)
+        chosen = self.differenced.chosen
+        w = -np.abs(rng.standard_normal((len(self.decisions), size)))
+        # all below the base's zero, but for the chosen ones, which are mirrored
+        not_base = np.flatnonzero(chosen >= 0)
+        w[not_base, chosen[not_base]] *= -1.0
+        # independent noise: differences against one base have correlation one half
+        return {"v": v.copy(), "w": w, "covariance": 0.5 * (1.0 + np.eye(size))}
+
+    def warmup(
+        self, rng: np.random.Generator, state: State, remaining: int, chunk: int
+    ) -> tuple[State, int]:
+        """Iterate; there is nothing to adapt."""
+        made = min(remaining, chunk)
+        return self.sample(rng, state, 1, made)[0], made
+
+    def sample(
+        self, rng: np.random.Generator, state: State, draws: int, thin: int
+    ) -> tuple[State, Floats, Stats]:
+        """Make draws * thin iterations.
+
+        A draw is the coefficients (K) and the lower triangle of the covariance, by rows.
+        """
+        new = {name: value.copy() for name, value in state.items()}
+        size = len(self.noise.non_base)
+        values, covariances = np.empty((draws, len(new["v"]))), np.empty((draws, size, size))
+        acceptance_rate = np.empty(draws)
+        # the kernel changes the arrays of the new state in place
+        sample_chain(
+            rng,
+            self.differenced,
+            thin,
+            new["v"],
+            new["w"],
+            new["covariance"],
+            values,
+            covariances,
+            acceptance_rate,
+        )
+        # a covariance is symmetric: one triangle of it is kept
+        low = np.tril_indices(size)
+        out = np.hstack([values, covariances[:, low[0], low[1]]])
+        return new, out, {"acceptance_rate": acceptance_rate}

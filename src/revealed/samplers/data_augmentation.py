@@ -1,0 +1,382 @@
+"""Data augmentation and its parameter expansions: the paper's samplers (sections 3 and 4).
+
+Each iteration draws the utilities given the value, then the value given the utilities; the
+expansions also rescale and shift the utilities on the way, which leaves the posterior as it is and
+shortens the chain's memory.
+
+    da             v given w
+    px-scale       and a working scale z1
+    px-translate   and a working translation z2 of the sum-to-zero blocks
+    px-both        both
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg as sla
+import scipy.sparse as sp
+
+from revealed._types import Floats
+from revealed.data.decisions import Decisions
+from revealed.kernels.augmentation import (
+    AugmentationDraws,
+    AugmentationProblem,
+    AugmentationState,
+    run_data_augmentation,
+)
+from revealed.kernels.design import Design, multiply
+from revealed.kernels.parameter_expansion import ExpansionMove, ExpansionWorkspace
+from revealed.kernels.prior_scale import PriorScale, draw_prior_sd, mahalanobis_squared
+from revealed.kernels.utilities import draw_utilities
+from revealed.models.likelihood import at_likely_scale, posterior_mode
+from revealed.models.priors import ResolvedPrior
+from revealed.samplers.base import State, Stats
+
+
+class Expansion(NamedTuple):
+    """Which working parameters a sampler has."""
+
+    rescales: bool
+    translates: bool
+
+
+EXPANSIONS = {
+    "da": Expansion(rescales=False, translates=False),
+    "px-scale": Expansion(rescales=True, translates=False),
+    "px-translate": Expansion(rescales=False, translates=True),
+    "px-both": Expansion(rescales=True, translates=True),
+}
+"""The working parameters of each sampler, by its name."""
+
+
+@dataclass(frozen=True)
+class AugmentationOptions:
+    """Choices of the data-augmentation samplers.
+
+    utilities: "exact" or "metropolis". a, b: the working scale's IG(a, b) prior, both zero for the
+    improper one. newton: Newton steps that refine the paper's proposal of utilities.
+    """
+
+    utilities: str = "exact"
+    a: float = 0.0
+    b: float = 0.0
+    newton: int = 3
+
+    def __post_init__(self) -> None:
+        if self.utilities not in ("exact", "metropolis"):
+            raise ValueError(f'utilities must be "exact" or "metropolis", not {self.utilities!r}')
+        if not (self.a == self.b == 0 or (self.a > 0 and self.b > 0)):
+            raise ValueError(
+                "the working scale's prior IG(a, b) needs a and b both positive, or both zero for "
+                f"the improper one; they are {self.a:g} and {self.b:g}"
+            )
+        if self.newton < 0:
+            raise ValueError(
+                f"newton counts the refining steps of the proposal and cannot be {self.newton}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class DataAugmentationSampler:
+    """One of the four samplers, ready to run on one set of decisions under one prior.
+
+    design: the rows as the kernels take them. move: how the value is drawn given the utilities.
+    prior_scale: what inferring the prior scale needs, None where it is given.
+    """
+
+    name: str
+    decisions: Decisions
+    resolved_prior: ResolvedPrior
+    options: AugmentationOptions
+    design: Design
+    move: ExpansionMove
+    prior_scale: PriorScale | None
+
+    @staticmethod
+    def build(
+        name: str,
+        decisions: Decisions,
+        resolved_prior: ResolvedPrior,
+        options: AugmentationOptions,
+    ) -> DataAugmentationSampler:
+        """Check that the sampler exists for this problem, and prepare its matrices.
+
+        Raises ValueError where a working parameter would change the posterior.
+        """
+        rescales, translates = EXPANSIONS[name]
+        # A working parameter must not be identified: each has a condition.
+        if rescales and resolved_prior.has_mean:
+            raise ValueError(
+                f'"{name}" rescales the value, which needs a prior mean of zero; '
+                'use "da" or "px-translate"'
+            )
+        if not rescales and options.a > 0:
+            raise ValueError(
+                f'a and b describe a working scale, and "{name}" has none; leave them out'
+            )
+        if translates and not can_translate(decisions, resolved_prior):
+            raise ValueError(
+                f'"{name}" shifts a sum-to-zero block of coefficients, which needs one whose rows '
+                "add up to the same number for every action of a decision; "
+                'use "px-scale" or "da"'
+            )
+        directions = MoveDirections.build(decisions, resolved_prior, translates)
+        return DataAugmentationSampler(
+            name,
+            decisions,
+            resolved_prior,
+            options,
+            Design.from_rows(decisions.rows),
+            build_move(resolved_prior, directions, rescales, options),
+            build_prior_scale(resolved_prior, directions),
+        )
+
+    def init(self, rng: np.random.Generator, position: Floats | None) -> State:
+        """The state at `position` (K,), with utilities drawn given it.
+
+        Default: a draw from the normal approximation at the posterior mode with twice its
+        covariance, so that chains begin further apart than the posterior is wide.
+        """
+        if position is None:
+            likely_prior = at_likely_scale(self.decisions, self.resolved_prior)
+            mode, information = posterior_mode(self.decisions, likely_prior)
+            # mode + basis L'^-1 noise has the inverse information L L' as covariance.
+            root = sla.cholesky(information, lower=True)
+            noise = np.sqrt(2.0) * rng.standard_normal(information.shape[0])
+            position = mode + self.resolved_prior.basis @ sla.solve_triangular(
+                root, noise, lower=True, trans="T"
+            )
+        # Utilities exactly given the value, also for the Metropolis sampler: a start has to agree
+        # with the choices.
+        rows = self.decisions.rows.shape[0]
+        mu, w, mode_offset = np.empty(rows), np.empty(rows), np.zeros(len(self.decisions))
+        multiply(self.design, position, mu)
+        draw_utilities(
+            rng,
+            mu,
+            self.decisions.start,
+            self.decisions.chosen_row,
+            self.rivals_workspace(),
+            mode_offset,
+            w,
+        )
+        state = {"v": position.copy(), "w": w, "mode_offset": mode_offset}
+        if self.prior_scale is None:
+            return state
+        quad = mahalanobis_squared(self.prior_scale, position, np.empty(position.size))
+        return state | {"prior_sd": np.array([draw_prior_sd(rng, self.prior_scale, quad)])}
+
+    def warmup(
+        self, rng: np.random.Generator, state: State, remaining: int, chunk: int
+    ) -> tuple[State, int]:
+        """Continue the chain by `chunk` iterations, or all that remain: nothing is adapted."""
+        made = min(remaining, chunk)
+        return self.sample(rng, state, 1, made)[0], made
+
+    def sample(
+        self, rng: np.random.Generator, state: State, draws: int, thin: int
+    ) -> tuple[State, Floats, Stats]:
+        """The state after draws * thin iterations, (draws, K) draws and their stats.
+
+        acceptance_rate is that of the utilities: of proposals if exact, of decisions if Metropolis.
+        """
+        # The kernel writes to these; a state that was handed in stays as it is.
+        new = {name: array.copy() for name, array in state.items()}
+        made = AugmentationDraws(np.empty((draws, new["v"].size)), np.empty(draws), np.empty(draws))
+        run_data_augmentation(
+            rng,
+            self.problem,
+            self.prior_scale,
+            self.options.newton if self.options.utilities == "metropolis" else -1,
+            thin,
+            self.expansion_workspace(),
+            self.rivals_workspace(),
+            AugmentationState(
+                new["v"], new["w"], new["mode_offset"], new.get("prior_sd", np.ones(1))
+            ),
+            made,
+        )
+        stats = {"acceptance_rate": made.acceptance}
+        if self.prior_scale is not None:
+            stats["prior_sd"] = made.prior_sd
+        return new, made.values, stats
+
+    @property
+    def problem(self) -> AugmentationProblem:
+        """The decisions and the move, as the kernel takes them."""
+        d = self.decisions
+        return AugmentationProblem(self.design, d.start, d.chosen_row, self.move)
+
+    def expansion_workspace(self) -> ExpansionWorkspace:
+        """Arrays for one chain's draws of the value given the utilities.
+
+        Where the prior scale is inferred, they include the move's factor at the present scale.
+        """
+        width, directions = self.move.factor.shape
+        infers_scale = self.prior_scale is not None
+        return ExpansionWorkspace(
+            cross_products=np.empty(width),
+            projection=np.empty(directions),
+            coefficients=np.empty(width),
+            factor=np.empty((width, directions) if infers_scale else (0, 0)),
+            precision_times_mean=np.empty(width if infers_scale else 0),
+        )
+
+    def rivals_workspace(self) -> Floats:
+        """An array for the rivals of the largest decision."""
+        return np.empty(int(self.decisions.sizes.max()))
+
+
+def can_translate(decisions: Decisions, resolved_prior: ResolvedPrior) -> bool:
+    """Whether adding a constant to each sum-to-zero block leaves every choice as it is.
+
+    It does if the block's features add up to the same number for all actions of a decision.
+    """
+    if resolved_prior.constant_directions.shape[1] == 0:
+        return False
+    # What a constant adds to each row's utility, against the first row of the same decision.
+    offsets = decisions.rows @ resolved_prior.constant_directions
+    first = offsets[decisions.start[:-1]][decisions.decision_of_row]
+    return bool(np.allclose(offsets, first, rtol=1e-9, atol=1e-12))
+
+
+def most_expanded(decisions: Decisions, resolved_prior: ResolvedPrior) -> str:
+    """The name of the sampler with every expansion that the problem allows."""
+    # A scale needs a prior mean of zero, a translation blocks that it does not change.
+    allowed = (not resolved_prior.has_mean, can_translate(decisions, resolved_prior))
+    return next(name for name, expansion in EXPANSIONS.items() if expansion == allowed)
+
+
+@dataclass(frozen=True, eq=False)
+class MoveDirections:
+    """The directions (K, D) a move draws the value in, and what is known of them.
+
+    precision: (D, D) their prior precision. gram: (D, D) X'X in them. constants: (K, L) those of
+    the directions that are constants of sum-to-zero blocks. constant_utilities: (P, L) X constants.
+    translation_sd: the constants' prior sd, zero when flat.
+    """
+
+    directions: Floats
+    precision: Floats
+    gram: Floats
+    constants: Floats
+    constant_utilities: Floats
+    translation_sd: float
+
+    @staticmethod
+    def build(
+        decisions: Decisions, resolved_prior: ResolvedPrior, translates: bool
+    ) -> MoveDirections:
+        """The prior's free directions, and the blocks' constants if the move translates.
+
+        A move that translates draws the value and the constants together, and drops the latter.
+        """
+        constants = (
+            resolved_prior.constant_directions
+            if translates
+            else np.zeros((len(decisions.names), 0))
+        )
+        translation_sd = 0.0
+        if translates and resolved_prior.flat:
+            # Only the independent combinations of the blocks' constants shift the utilities.
+            _, sizes, combinations = sla.svd(decisions.rows @ constants, full_matrices=False)
+            constants = constants @ combinations[sizes > 1e-10 * sizes[0]].T
+        elif translates:
+            # As wide as the prior is on average in its own directions.
+            prior_precision = resolved_prior.precision
+            translation_sd = float(np.sqrt(prior_precision.shape[0] / np.trace(prior_precision)))
+        # Prior precision and X'X in the free directions and the constants together.
+        directions = np.hstack([resolved_prior.basis, constants])
+        free = resolved_prior.basis.shape[1]
+        precision = np.zeros((directions.shape[1],) * 2)
+        precision[:free, :free] = resolved_prior.precision
+        if translation_sd > 0:
+            precision[free:, free:] = np.eye(constants.shape[1]) / translation_sd**2
+        # X'X is K by K even where the rows are sparse.
+        gram = decisions.rows.T @ decisions.rows
+        gram = gram.toarray() if sp.issparse(gram) else gram
+        return MoveDirections(
+            directions,
+            precision,
+            directions.T @ gram @ directions,
+            constants,
+            decisions.rows @ constants,
+            translation_sd,
+        )
+
+
+def build_move(
+    resolved_prior: ResolvedPrior,
+    directions: MoveDirections,
+    rescales: bool,
+    options: AugmentationOptions,
+) -> ExpansionMove:
+    """The matrices of a move, with the factor F of the value's covariance given the utilities.
+
+    F F' = (X'X + prior precision)^-1 in the move's directions.
+    """
+    try:
+        root = sla.cholesky(directions.gram + directions.precision, lower=True)
+    except sla.LinAlgError:
+        raise ValueError(
+            "two or more features are the same to the last digit at this scale, and the prior is "
+            "too wide to tell them apart; rescale the features, leave one out, or give a smaller "
+            "prior variance"
+        ) from None
+    factor = sla.solve_triangular(root, directions.directions.T, lower=True).T
+    return ExpansionMove(
+        factor=np.ascontiguousarray(factor),
+        precision_times_mean=_precision_times_mean(resolved_prior),
+        constants=np.ascontiguousarray(directions.constants.T),
+        constant_utilities=np.ascontiguousarray(directions.constant_utilities.T),
+        translation_sd=directions.translation_sd,
+        rescales=rescales,
+        scale_shape=float(options.a),
+        scale_rate=float(options.b),
+        lost_df=float(directions.constants.shape[1]) if resolved_prior.flat else 0.0,
+    )
+
+
+def build_prior_scale(
+    resolved_prior: ResolvedPrior, directions: MoveDirections
+) -> PriorScale | None:
+    """What inferring the prior scale needs; None where it is given.
+
+    The generalised eigenvectors of X'X against the prior precision make the move's factor at any
+    sd a matter of dividing columns.
+    """
+    if resolved_prior.scale is None:
+        return None
+    prior_diag, prior_full = resolved_prior.diagonal_or_full
+    # vectors' precision vectors = I, and vectors' gram vectors is diagonal.
+    eigenvalues, vectors = sla.eigh(directions.gram, directions.precision)
+    return PriorScale(
+        scale=resolved_prior.scale,
+        dimension=resolved_prior.basis.shape[1],
+        mean=resolved_prior.mean,
+        prior_diag=prior_diag,
+        prior_full=prior_full,
+        constant_precision=resolved_prior.constant_precision,
+        eigenvectors=np.ascontiguousarray(directions.directions @ vectors),
+        gram_eigenvalues=np.maximum(eigenvalues, 0.0),
+        precision_times_mean=_precision_times_mean(resolved_prior),
+        translation_sd=directions.translation_sd,
+    )
+
+
+def _precision_times_mean(resolved_prior: ResolvedPrior) -> Floats:
+    """(K,) the prior precision of v times the prior mean: the prior's part of X'w."""
+    basis = resolved_prior.basis
+    return np.asarray(basis @ (resolved_prior.precision @ (basis.T @ resolved_prior.mean)))
+
+
+def parse_options(given: dict[str, Any]) -> AugmentationOptions:
+    """Options from a user's dictionary; an unknown name is refused."""
+    known = AugmentationOptions.__dataclass_fields__
+    for name in given:
+        if name not in known:
+            raise ValueError(f"unknown option {name!r}; this sampler knows {', '.join(known)}")
+    return AugmentationOptions(**given)

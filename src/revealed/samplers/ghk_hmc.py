@@ -1,0 +1,368 @@
+"""Coefficients and a full noise covariance together: the exact posterior, by the GHK simulator.
+
+Each iteration draws the simulator's normals given the parameters (nearly all are accepted), then
+moves the parameters along a Hamiltonian path given them. Warm-up finds in what order to condition
+(the hardest rivals first), a metric between the mean curvature and the covariance of the draws, and
+a step size; then all of it stays as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg as sla
+import scipy.sparse as sp
+
+from revealed._types import Floats, Ints
+from revealed.data.decisions import Decisions
+from revealed.kernels.design import Design
+from revealed.kernels.ghk import OrderedRivals, conditioning_order, log_cdf_pairs
+from revealed.kernels.ghk_hmc import ChainOutput, Whitening, add_curvature, sample_chain
+from revealed.kernels.ghk_posterior import (
+    GHKLogPosterior,
+    GHKPosteriorWorkspace,
+    make_workspace,
+    unpack_noise_root,
+)
+from revealed.kernels.hmc import init_dual_averaging
+from revealed.models.likelihood import posterior_mode
+from revealed.models.noise import ResolvedNoise
+from revealed.models.priors import ResolvedPrior
+from revealed.samplers.base import State, Stats
+
+
+@dataclass(frozen=True)
+class GHKSettings:
+    """Settings of warm-up and paths, found by experiment; wrong ones cost time, not correctness.
+
+    path_length: in whitened coordinates. target_acceptance: that steps aim at (Hoffman and Gelman
+    2014). windows: shares of a warm-up, after each of which order, metric and step size are adapted
+    again. curvature_windows: so many of the first find a metric from curvature alone, as their
+    draws are too few for a covariance. min_warmup: a shorter one adapts nothing. curvature_draws:
+    over how many draws curvature is averaged. covariance_power: how far the metric goes from mean
+    curvature, 0, to covariance, 1. min_curvature: the least that is believed, in units of each
+    coordinate's own; with less, a path runs off where the posterior is not concave.
+    initial_step_size: a cautious one. difference_step: of the gradient, in units of theta.
+    """
+
+    path_length: float = 2.5
+    target_acceptance: float = 0.8
+    windows: tuple[float, ...] = (0.15, 0.15, 0.3, 0.4)
+    curvature_windows: int = 2
+    min_warmup: int = 60
+    curvature_draws: int = 8
+    covariance_power: float = 0.5
+    min_curvature: float = 0.05
+    initial_step_size: float = 0.1
+    difference_step: float = 1e-4
+
+
+GHK = GHKSettings()
+
+
+@dataclass(frozen=True, eq=False)
+class GHKSampler:
+    """The sampler, ready to run on one set of decisions under one prior."""
+
+    decisions: Decisions
+    resolved_prior: ResolvedPrior
+    noise: ResolvedNoise
+
+    @property
+    def name(self) -> str:
+        """What users call it."""
+        return "ghk-hmc"
+
+    @property
+    def size(self) -> int:
+        """D, the number of actions beside the base."""
+        return len(self.noise.non_base)
+
+    @cached_property
+    def informative_decisions(self) -> Decisions:
+        """The decisions with something to choose; the others say nothing."""
+        return self.decisions[np.flatnonzero(self.decisions.sizes > 1)]
+
+    @cached_property
+    def row_label(self) -> Ints:
+        """(P,) labels of the rows of the informative decisions."""
+        return self.noise.of_row[np.repeat(self.decisions.sizes > 1, self.decisions.sizes)]
+
+    @cached_property
+    def independent_noise_mode(self) -> tuple[Floats, Floats]:
+        """Under independent noise: theta at the posterior mode, and the least curvature believed.
+
+        One number for each coordinate. The prior alone gives those of N a curvature of about one.
+        """
+        # independent noise less the base's has covariance I + 11', on this scale
+        v, information = posterior_mode(self.decisions, self.resolved_prior)
+        mode = self.to_theta(v, 1.0 + np.eye(self.size))
+        curvature = np.ones(len(mode))
+        # differences have twice the variance, so coefficients on this scale twice the information
+        curvature[: len(information)] = 2.0 * np.diag(information)
+        return mode, GHK.min_curvature * curvature
+
+    def to_theta(self, v: Floats, covariance: Floats) -> Floats:
+        """The coordinates of coefficients (K,) and covariance (D, D) on any one scale.
+
+        Both are brought to the scale where the product of the root's diagonal is one.
+        """
+        # the geometric mean of the root's diagonal is the scale
+        root = sla.cholesky(covariance, lower=True)
+        scale = np.exp(np.log(np.diag(root)).mean())
+        root = root / scale
+        below_diagonal = np.concatenate([root[i, :i] for i in range(self.size)])
+        return np.concatenate(
+            [self.resolved_prior.basis.T @ v / scale, below_diagonal, np.log(np.diag(root))[1:]]
+        )
+
+    def to_reported_scale(self, theta: Floats) -> Floats:
+        """(n, K + D (D + 1) / 2) coefficients and covariance on the user's scale.
+
+        The covariance by rows of its lower triangle.
+        """
+        basis, noise = self.resolved_prior.basis, self.noise
+        n_free = basis.shape[1]
+        root = np.zeros((len(theta), self.size, self.size))
+        for draw, into in zip(theta, root, strict=True):
+            unpack_noise_root(draw, n_free, into)
+        # the user's scale: first entry one, or trace D
+        scale = (
+            root[:, 0, 0]
+            if noise.scale == "first"
+            else np.sqrt((root**2).sum(axis=(1, 2)) / self.size)
+        )
+        covariance = root @ root.transpose(0, 2, 1) / scale[:, None, None] ** 2
+        low = np.tril_indices(self.size)
+        return np.hstack(
+            [theta[:, :n_free] @ basis.T / scale[:, None], covariance[:, low[0], low[1]]]
+        )
+
+    def init(self, rng: np.random.Generator, position: Floats | None) -> State:
+        """At `position` with independent noise, or around the mode under it."""
+        mode = (
+            self.independent_noise_mode[0]
+            if position is None
+            else self.to_theta(position * np.sqrt(2.0), 1.0 + np.eye(self.size))
+        )
+        decisions = self.informative_decisions
+        z = rng.standard_normal(int(decisions.start[-1]) - 2 * len(decisions))
+        # a first metric from the curvature at the mode
+        target, work = self._posterior(mode)
+        root = self._metric(self._curvature(target, work, mode[None], z[None]))
+        x = np.zeros(len(mode)) if position is not None else 0.5 * rng.standard_normal(len(mode))
+        return {
+            "x": x,
+            "z": z,
+            # theta = centre + root x; rivals are conditioned on in the order that is best at:
+            "centre": mode,
+            "root": root,
+            "order_theta": mode,
+            "adaptation": init_dual_averaging(GHK.initial_step_size),
+            # iterations of the warm-up, and draws of theta in the present window
+            "done": np.zeros(1),
+            "window_draws": np.empty((0, len(mode))),
+        }
+
+    def warmup(
+        self, rng: np.random.Generator, state: State, remaining: int, chunk: int
+    ) -> tuple[State, int]:
+        """Adapt order, metric and step size; what is done so far is in the state."""
+        done = int(state["done"][0])
+        total = done + remaining
+        lengths = [round(share * total) for share in GHK.windows]
+        ends = [0, *np.cumsum(lengths).clip(max=total).tolist()]
+        # rounding may leave a few iterations after the last window; they adapt nothing
+        adapted = total < GHK.min_warmup or done >= ends[-1]
+        window = int(np.searchsorted(ends, done, side="right"))
+        count = min(chunk, remaining if adapted else ends[window] - done)
+        if adapted:
+            state = self.sample(rng, state, 1, count)[0]
+        else:
+            finished = window if done + count == ends[window] else None
+            state = self._adapt(rng, state, count, finished)
+        state = state | {"done": np.array([done + count], dtype=np.float64)}
+        # the rest of the chunk, if a window ended within it
+        if count < min(chunk, remaining):
+            state, more = self.warmup(rng, state, remaining - count, chunk - count)
+            count += more
+        return state, count
+
+    def _adapt(
+        self, rng: np.random.Generator, state: State, count: int, finished: int | None
+    ) -> State:
+        """Iterate while the step size adapts.
+
+        finished: the number of the window that ends with these iterations, or None. Where one ends,
+        the step size is settled, and but for the last window order and metric.
+        """
+        new = state | {name: state[name].copy() for name in ("x", "z", "adaptation")}
+        out = _make_output(count, len(new["x"]))
+        step_size = self._run(rng, new, GHK.target_acceptance, 1, out)
+        draws = np.concatenate([state["window_draws"], out.theta])
+        if finished is None:
+            return new | {"window_draws": draws}
+        new |= {"adaptation": init_dual_averaging(step_size), "window_draws": draws[:0]}
+        if finished == len(GHK.windows):
+            return new
+        # the first third of a window is still on its way to the posterior
+        return self._set_metric(
+            rng,
+            new,
+            draws[len(draws) // 3 :],
+            curvature_only=finished <= GHK.curvature_windows,
+        )
+
+    def _set_metric(
+        self, rng: np.random.Generator, state: State, draws: Floats, curvature_only: bool
+    ) -> State:
+        """Order and metric from these draws of theta.
+
+        z is drawn anew, as another order gives it another meaning.
+        """
+        centre = draws.mean(axis=0)
+        target, work = self._posterior(centre)
+        # curvature averaged over a few draws, each with normals of its own
+        some = draws[:: max(1, len(draws) // GHK.curvature_draws)]
+        normals = rng.standard_normal((len(some), len(state["z"])))
+        root = self._metric(self._curvature(target, work, some, normals))
+        if not curvature_only:
+            root = _towards_covariance(root, draws)
+        z = rng.standard_normal(len(state["z"]))
+        x = sla.solve(root, draws[-1] - centre)
+        return state | {"x": x, "z": z, "centre": centre, "root": root, "order_theta": centre}
+
+    def sample(
+        self, rng: np.random.Generator, state: State, draws: int, thin: int
+    ) -> tuple[State, Floats, Stats]:
+        """Make draws * thin iterations; nothing adapts."""
+        new = state | {"x": state["x"].copy(), "z": state["z"].copy()}
+        out = _make_output(draws, len(new["x"]))
+        self._run(rng, new, 0.0, thin, out)
+        stats = {
+            "acceptance_rate": out.acceptance_rate,
+            "ghk_acceptance_rate": out.ghk_acceptance_rate,
+        }
+        return new, self.to_reported_scale(out.theta), stats
+
+    def _run(
+        self,
+        rng: np.random.Generator,
+        state: State,
+        target_acceptance: float,
+        thin: int,
+        out: ChainOutput,
+    ) -> float:
+        """Fill `out`, changing x and z of the state in place; returns the averaged step size.
+
+        Where target_acceptance > 0, the state's adaptation changes as well.
+        """
+        target, work = self._posterior(state["order_theta"])
+        return sample_chain(
+            rng,
+            target,
+            work,
+            Whitening(state["centre"], state["root"]),
+            state["adaptation"],
+            GHK.path_length,
+            target_acceptance,
+            thin,
+            state["x"],
+            state["z"],
+            out,
+        )
+
+    def _posterior(self, theta: Floats) -> tuple[GHKLogPosterior, GHKPosteriorWorkspace]:
+        """The posterior with rivals in the order that is best at theta, and a workspace."""
+        d, prior, noise = self.informative_decisions, self.resolved_prior, self.noise
+        rivals, order = self._ordered_rivals(theta)
+        # rows of the rivals less the chosen one's, in that order
+        rows = d.rows[order] - d.rows[np.repeat(d.chosen_row, d.sizes - 1)]
+        target = GHKLogPosterior(
+            design=Design.from_rows(sp.csr_array(rows) if sp.issparse(rows) else rows),
+            rivals=rivals,
+            basis=prior.basis,
+            precision=prior.precision,
+            mean=prior.basis.T @ prior.mean,
+            base=noise.base,
+            df=noise.df,
+            centre_root=noise.root,
+            scaled_by_trace=noise.scale == "trace",
+        )
+        return target, make_workspace(target)
+
+    def _ordered_rivals(self, theta: Floats) -> tuple[OrderedRivals, Ints]:
+        """The rivals of each decision in the order that is best at theta, and their rows."""
+        d, basis, size = self.informative_decisions, self.resolved_prior.basis, self.size
+        # utilities and noise of all labels at theta
+        n_free = basis.shape[1]
+        root = np.zeros((size, size))
+        unpack_noise_root(theta, n_free, root)
+        mu = np.asarray(d.rows @ (basis @ theta[:n_free]))
+        noise = np.zeros((size + 1, size + 1))
+        others = np.delete(np.arange(size + 1), self.noise.base)
+        noise[np.ix_(others, others)] = root @ root.T
+        # each decision's rivals, reordered; labels of the chosen one and of these
+        rows = np.delete(np.arange(d.start[-1]), d.chosen_row)
+        start = d.start - np.arange(len(d) + 1)
+        labels = np.full((len(d), size + 1), -1, dtype=np.int64)
+        for t, chosen in enumerate(d.chosen_row):
+            mine = rows[start[t] : start[t + 1]]
+            own, rival = self.row_label[chosen], self.row_label[mine]
+            # covariance of the differences against the chosen action
+            between = (
+                noise[np.ix_(rival, rival)]
+                - noise[rival, own][:, None]
+                - noise[own, rival]
+                + noise[own, own]
+            )
+            order = np.empty(len(mine), dtype=np.int64)
+            conditioning_order(mu[mine] - mu[chosen], between, order)
+            rows[start[t] : start[t + 1]] = mine[order]
+            labels[t, 0], labels[t, 1 : len(mine) + 1] = own, rival[order]
+        # decisions with the same labels in the same order share one Cholesky factor
+        sets, choice_set = np.unique(labels, axis=0, return_inverse=True)
+        return OrderedRivals(start, choice_set.ravel(), sets, (sets >= 0).sum(axis=1) - 1), rows
+
+    def _curvature(
+        self, target: GHKLogPosterior, work: GHKPosteriorWorkspace, draws: Floats, z: Floats
+    ) -> Floats:
+        """Minus the Hessian of the log posterior, averaged over draws of theta and z (n, .)."""
+        total = np.zeros((draws.shape[1],) * 2)
+        width = GHK.difference_step * np.maximum(1.0, np.abs(draws).max(axis=0))
+        log_cdf_z = np.empty((z.shape[1], 2))
+        for theta, normals in zip(draws, z, strict=True):
+            log_cdf_pairs(normals, log_cdf_z)
+            add_curvature(target, work, theta, log_cdf_z, width, total)
+        return total / len(draws)
+
+    def _metric(self, curvature: Floats) -> Floats:
+        """Directions in which this curvature is the identity.
+
+        Where it is hardly there or negative, it is taken as `GHK.min_curvature`.
+        """
+        # brought to unit diagonal first, so that one threshold fits all coordinates
+        sd = 1.0 / np.sqrt(np.maximum(np.diag(curvature), self.independent_noise_mode[1]))
+        eigenvalues, axes = sla.eigh(curvature * np.outer(sd, sd))
+        lengths = np.sqrt(np.maximum(eigenvalues, GHK.min_curvature))
+        return np.ascontiguousarray(sd[:, None] * axes / lengths)
+
+
+def _make_output(draws: int, width: int) -> ChainOutput:
+    """Arrays for so many draws of theta."""
+    return ChainOutput(np.empty((draws, width)), np.empty(draws), np.empty(draws))
+
+
+def _towards_covariance(root: Floats, draws: Floats) -> Floats:
+    """The metric, rescaled by how widely the draws of theta (n, .) spread in its coordinates.
+
+    By the eigenvalues of their covariance, shrunk, to the power `GHK.covariance_power`.
+    """
+    x = sla.solve(root, (draws - draws.mean(axis=0)).T)
+    # shrunk towards a multiple of the identity with the weight of 2 D draws
+    share = len(draws) / (len(draws) + 2.0 * len(root))
+    covariance = share * np.cov(x) + (1.0 - share) * np.eye(len(root)) * np.mean(x**2)
+    eigenvalues, axes = sla.eigh(np.atleast_2d(covariance))
+    return np.ascontiguousarray(root @ (axes * eigenvalues ** (0.5 * GHK.covariance_power)))

@@ -1,0 +1,140 @@
+"""How much memory a fit will take, estimated before it begins; one that cannot have it is refused.
+
+    peak = now held + a * rows + b * draws
+
+rows are the bytes of the decisions' rows, draws those of the kept draws. The factors are what
+samplers were seen to take at most (`tests/correctness/test_memory.py` measures them again): rows
+are copied when equal ones are counted, turned into differences between rival and chosen rows, and
+laid out by columns; draws are kept in chunks, joined, handed to the posterior and ranked by the
+diagnostics.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from revealed.data.decisions import Decisions
+from revealed.io.parquet_folder import ParquetDecisions
+from revealed.samplers.executors import EXECUTORS
+from revealed.samplers.registry import memory_factor
+
+
+@dataclass(frozen=True)
+class MemoryFactors:
+    """What fits were seen to take at most. Too small, and a machine runs out of memory half-way.
+
+    Attributes
+    ----------
+    always
+        Bytes of compiled code, and of libraries that are loaded on the way.
+    utilities
+        Doubles for each row in each chain.
+    draws
+        Bytes for each byte of the draws.
+    stats
+        Numbers kept with each draw.
+    chunk
+        Bytes for each byte of a row group, while it is read and prepared.
+    population_draws
+        Bytes for each byte of a population's draws: as they are made, as they are kept, and what
+        the diagnostics look at.
+    """
+
+    always: float = 100e6
+    utilities: float = 6.0
+    draws: float = 8.0
+    stats: int = 3
+    chunk: float = 12.0
+    population_draws: float = 3.0
+
+
+MEMORY = MemoryFactors()
+
+FEWER_DRAWS = "keep fewer draws or chains (thin lets them be further apart)"
+
+
+def estimate_memory(
+    decisions: Decisions | ParquetDecisions,
+    sampler: str = "auto",
+    draws: int = 1000,
+    chains: int = 4,
+    threads: int | None = None,
+) -> int:
+    """The bytes that ``rv.fit`` will need at most, beyond what is held already.
+
+    Parameters
+    ----------
+    decisions
+        What is to be fitted.
+    sampler, draws, chains, threads
+        As in ``rv.fit``.
+
+    Returns
+    -------
+    int
+        Bytes, rather too many than too few.
+
+    Examples
+    --------
+    >>> d = rv.Decisions([[0.8, 0.2], [0.3, 0.7]], start=[0, 2], chosen=[1])
+    >>> rv.estimate_memory(d) < 200_000_000
+    True
+    """
+    kept = MEMORY.draws * 8 * chains * draws * (len(decisions.names) + MEMORY.stats)
+    # of a folder only the chunks at work, and those that are kept between passes, are in memory
+    if isinstance(decisions, ParquetDecisions):
+        at_work = MEMORY.chunk * decisions.largest_chunk_bytes * (threads or os.cpu_count() or 1)
+        return round(MEMORY.always + kept + EXECUTORS.cache_bytes + at_work)
+    # a sparse matrix also has an index for each number
+    rows = decisions.rows
+    size = rows.data.nbytes * 2 if hasattr(rows, "indptr") else rows.nbytes
+    # chains that wait for a thread have no workspace yet
+    at_once = min(chains, threads or chains)
+    work = memory_factor(sampler) * size + MEMORY.utilities * 8 * rows.shape[0] * at_once
+    return int(MEMORY.always + kept + work)
+
+
+def refuse_too_large(needed: float, instead: str) -> None:
+    """Refuse work that would not fit into memory, before it begins; `instead` says what would.
+
+    Where the system does not say how much is free, nothing is refused.
+    """
+    free = free_memory()
+    if free is not None and needed > free:
+        raise ValueError(
+            f"this would need about {needed / 1e9:.1f} GB of memory, and {max(free, 0) / 1e9:.1f} "
+            f"GB are free; {instead}"
+        )
+
+
+def free_memory() -> float | None:
+    """Bytes this process may still take; None where the system does not say.
+
+    The smallest of what the machine has available, what the control group may still take, and what
+    the process's own limit of address space leaves.
+    """
+    # each limit holds by itself, so that the smallest counts
+    limits = []
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            limits.append(1024.0 * float(line.split()[1]))
+    # the limit of a container or a service, which the machine's own number does not show
+    maximum, current = _lines("/sys/fs/cgroup/memory.max"), _lines("/sys/fs/cgroup/memory.current")
+    if maximum and current and maximum[0] != "max":
+        limits.append(float(maximum[0]) - float(current[0]))
+    # set by ulimit -v, or by those who share a machine
+    for line in _lines("/proc/self/limits"):
+        if line.startswith("Max address space") and line.split()[3] != "unlimited":
+            pages = float(_lines("/proc/self/statm")[0].split()[0])
+            limits.append(float(line.split()[3]) - pages * os.sysconf("SC_PAGE_SIZE"))
+    return min(limits) if limits else None
+
+
+def _lines(path: str) -> list[str]:
+    """The lines of a file of the system; none where there is no such file."""
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,105 @@
+"""Functions of weighted draws of a posterior: effective size, resampling, choice probabilities.
+
+With weights w that sum to one, a posterior mean is sum_n w_n f(v_n), and the particles are worth
+as many independent draws as (sum w)^2 / sum w^2 says.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revealed._types import Floats, Ints
+from revealed.kernels.choice_exact import all_probabilities, log_probabilities
+from revealed.kernels.prior_scale import PriorScale, draw_prior_sd
+from revealed.models.priors import ResolvedPrior
+from revealed.samplers.composite.proposal import importance_efficiency
+
+
+def effective_size(log_weights: Floats) -> float:
+    """The effective number of draws with these log weights (N,): (sum w)^2 / sum w^2."""
+    return importance_efficiency(log_weights) * len(log_weights)
+
+
+def systematic_resample(
+    rng: np.random.Generator, weights: Floats, count: int | None = None
+) -> Ints:
+    """(count,) the parents of so many particles, default: N, drawn by their weights (N,).
+
+    One at each even step of the running sum of the weights, from a random beginning.
+    """
+    count = len(weights) if count is None else count
+    # One uniform for all: fewer copies differ from their expectation than with one for each.
+    positions = (rng.random() + np.arange(count)) / count
+    return np.asarray(
+        np.minimum(np.searchsorted(np.cumsum(weights), positions), len(weights) - 1),
+        dtype=np.int64,
+    )
+
+
+def log_choice_probabilities(rows: Floats, chosen: int, values: Floats) -> Floats:
+    """(N,) exact log probability of a choice under each of values (N, K).
+
+    chosen: which one of the rows (M, K) was chosen.
+    """
+    # One decision for each value: N decisions with the same M actions.
+    count, size = len(values), len(rows)
+    mu, out = np.ascontiguousarray((values @ rows.T).reshape(-1)), np.empty(count)
+    log_probabilities(mu, size * np.arange(count + 1), size * np.arange(count) + chosen, out)
+    return out
+
+
+def choice_probabilities(rows: Floats, values: Floats) -> Floats:
+    """(N, M) exact probabilities of each of rows (M, K) under each of values (N, K).
+
+    Every row sums to one.
+    """
+    count, size = len(values), len(rows)
+    out = np.empty(count * size)
+    all_probabilities(
+        np.ascontiguousarray((values @ rows.T).reshape(-1)), size * np.arange(count + 1), out
+    )
+    return out.reshape(count, size)
+
+
+def draw_prior_sds(
+    rng: np.random.Generator, resolved_prior: ResolvedPrior, values: Floats
+) -> Floats:
+    """(N,) the prior sd given each of values (N, K), exactly.
+
+    The prior must be one whose scale is inferred.
+    """
+    assert resolved_prior.scale is not None
+    q = (values - resolved_prior.mean) @ resolved_prior.basis
+    # Only scale and dimension matter for the draw given Q.
+    empty, empty_matrix = np.zeros(0), np.zeros((0, 0))
+    prior_scale = PriorScale(
+        scale=resolved_prior.scale,
+        dimension=q.shape[1],
+        mean=empty,
+        prior_diag=empty,
+        prior_full=empty_matrix,
+        constant_precision=0.0,
+        eigenvectors=empty_matrix,
+        gram_eigenvalues=empty,
+        precision_times_mean=empty,
+        translation_sd=0.0,
+    )
+    # Q of each value, in the coordinates q of the prior.
+    quads = np.einsum("ni,ij,nj->n", q, resolved_prior.precision, q)
+    return np.array([draw_prior_sd(rng, prior_scale, quad) for quad in quads])
+
+
+def dense_rows(rows: Any) -> Floats:
+    """Rows as a contiguous array, from an array or a sparse matrix."""
+    return np.ascontiguousarray(rows.toarray() if hasattr(rows, "toarray") else rows)
+
+
+def check_proper_prior(resolved_prior: ResolvedPrior) -> None:
+    """Refuse a flat prior: particles begin as draws of the prior."""
+    if resolved_prior.flat:
+        raise ValueError(
+            "learning one decision at a time begins with draws of the prior, and a flat prior has "
+            "none; give rv.Normal(sd)"
+        )

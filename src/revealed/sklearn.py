@@ -1,0 +1,397 @@
+"""ChoiceClassifier: learning from decisions under scikit-learn's contract.
+
+A scikit-learn classifier sees a table X and labels y. A decision fits into that in three ways:
+
+    fit(decisions)            Decisions carry rows, choice sets and choices
+    fit(X, y, decision=ids)   one row an action; rows with the same id compete, y marks the chosen
+    fit(X, y)                 each row is a decision of its own: take it, or leave it
+
+In the last, taking has utility x'v + intercept, leaving has utility 0, and both carry noise of
+variance 1, so that P(take) = Phi((x'v + intercept) / sqrt 2): a binary probit whose noise has
+variance 2.
+
+>>> X, y = [[-1.0], [-0.5], [0.5], [1.0]] * 10, [0, 0, 1, 1] * 10
+>>> rv.sklearn.ChoiceClassifier(prior=1.0).fit(X, y).predict([[-2.0], [2.0]])
+array([0, 1])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from revealed._types import Bools, Floats, Ints, Labels
+from revealed.api.choice import fit
+from revealed.data.decisions import Decisions
+from revealed.data.matrix import decisions_from_matrix
+from revealed.models.priors import Normal, Prior
+from revealed.online import MIN_PARTICLES, OnlineLearner
+from revealed.results.posterior import Posterior
+from revealed.results.prediction import Prediction, predict
+
+
+class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # it has no types
+    """Learn what a controller values from its decisions, and predict it.
+
+    A scikit-learn classifier. Features are used as they come: scale them first, for instance with
+    StandardScaler in a pipeline.
+
+    Parameters
+    ----------
+    prior
+        Default: ``rv.Normal(50.0)``; also ``rv.Flat()``, or a number, the sd of a normal prior.
+    sampler, draws, warmup, chains, options
+        As in ``rv.fit``.
+    intercept
+        Add a constant to what taking a row is worth. Only ``fit(X, y)`` has one: where the rows of
+        a decision compete, what all of them share changes nothing.
+    random_state
+        A number gives the same draws every time, and those of ``rv.fit`` with that seed; also a
+        RandomState, or None.
+    progress
+        Show a bar; as in ``rv.fit``.
+
+    Attributes
+    ----------
+    posterior_
+        The Posterior, with all there is to know.
+    coef_, coef_sd_
+        (n_features_in_,) posterior means and standard deviations.
+    intercept_
+        The posterior mean of the constant; 0.0 where there is none.
+    classes_
+        The two labels; the second, in sorted order, marks a row that is chosen.
+    grouped_
+        Whether rows compete within decisions (the first two forms).
+    learner_
+        After `partial_fit`, the ``rv.OnlineLearner`` that carries the posterior.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0]] * 20)  # tea or coffee, twenty times
+    >>> y, ids = np.array([1, 0] * 14 + [0, 1] * 6), np.repeat(np.arange(20), 2)
+    >>> model = rv.sklearn.ChoiceClassifier(prior=1.0).fit(X, y, decision=ids)
+    >>> model.coef_ > 0.0, model.predict_proba(X[:2], decision=[0, 0]).shape
+    (array([ True, False]), (2, 2))
+    """
+
+    def __init__(
+        self,
+        prior: Prior | float | None = None,
+        sampler: str = "auto",
+        draws: int = 1000,
+        warmup: int = 1000,
+        chains: int = 4,
+        intercept: bool = True,
+        random_state: int | np.random.RandomState | None = 0,
+        progress: bool | None = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        # scikit-learn's rule: parameters are stored as given, and checked by `fit`.
+        self.prior = prior
+        self.sampler = sampler
+        self.draws = draws
+        self.warmup = warmup
+        self.chains = chains
+        self.intercept = intercept
+        self.random_state = random_state
+        self.progress = progress
+        self.options = options
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, decision: Any = None) -> ChoiceClassifier:
+        """Learn from decisions in any of the three forms.
+
+        A posterior that has not converged comes with a NotConvergedWarning.
+
+        Parameters
+        ----------
+        X
+            Decisions; or (n, K) features, an array, a dataframe or a scipy sparse matrix.
+        y
+            (n,) two labels, of which the larger marks the rows chosen; Decisions have their own.
+        decision
+            (n,) the id of the decision each row belongs to; rows of one need not be adjacent.
+
+        Returns
+        -------
+        ChoiceClassifier
+            Itself.
+        """
+        self.__dict__.pop("posterior_", None)  # a fit that fails leaves nothing to predict from
+        if isinstance(X, Decisions):
+            _check_no_extras(y, decision)
+            # Decisions know what was chosen; the labels are then true and false.
+            decisions, classes = X, np.array([False, True])
+            self._set_features(X)
+        else:
+            X, y = self._validate_table(X, y, reset=True)
+            classes = _check_two_labels(y)
+            decisions, _ = self._make_decisions(X, decision, y == classes[1])
+        posterior = fit(
+            decisions,
+            _as_prior(self.prior),
+            self.sampler,
+            self.draws,
+            self.warmup,
+            self.chains,
+            _as_seed(self.random_state),
+            options=self.options,
+            progress=self.progress,
+        )
+        self.__dict__.pop("learner_", None)
+        return self._set_posterior(
+            posterior, classes, isinstance(X, Decisions) or decision is not None
+        )
+
+    def partial_fit(
+        self, X: Any, y: Any = None, decision: Any = None, classes: Any = None
+    ) -> ChoiceClassifier:
+        """Learn from more decisions, one after the other, on top of all before.
+
+        A ``rv.OnlineLearner`` of `draws` particles, at least a hundred, carries the posterior,
+        `learner_` afterwards; what `fit` learnt from is given to it first.
+
+        Parameters
+        ----------
+        X, y, decision
+            As in `fit`.
+        classes
+            The two labels, where the first y does not hold both.
+
+        Returns
+        -------
+        ChoiceClassifier
+            Itself.
+        """
+        fitted = hasattr(self, "posterior_")
+        grouped = isinstance(X, Decisions) or decision is not None
+        if fitted:
+            self._check_same_form(grouped)
+        if isinstance(X, Decisions):
+            _check_no_extras(y, decision)
+            decisions, labels = X, np.array([False, True])
+            if not fitted:
+                self._set_features(X)
+        else:
+            X, y = self._validate_table(X, y, reset=not fitted)
+            if fitted:
+                labels = self.classes_
+            else:
+                labels = _check_two_labels(y if classes is None else np.asarray(classes))
+            # A label that appears later could not be told chosen or not.
+            if not np.isin(y, labels).all():
+                unknown = y[~np.isin(y, labels)][0]
+                raise ValueError(
+                    f"y holds the label {unknown}, but the classes are {labels.tolist()}"
+                )
+            decisions, _ = self._make_decisions(X, decision, y == labels[1])
+        if not hasattr(self, "learner_"):
+            seed = _as_seed(self.random_state)
+            # Begun once, with the same prior and seed that `fit` would use.
+            learner = OnlineLearner(
+                decisions.names,
+                _as_prior(self.prior),
+                max(MIN_PARTICLES, self.draws),
+                0 if seed is None else seed,
+                blocks=decisions.blocks,
+            )
+            self.learner_ = learner.update(self.posterior_.decisions) if fitted else learner
+        # Only the new decisions are learnt from; the particles carry the rest.
+        self.learner_.update(decisions)
+        return self._set_posterior(self.learner_.posterior(), labels, grouped)
+
+    def predict(self, X: Any, decision: Any = None) -> Labels:
+        """A label for each row, the chosen one on exactly one row of each decision.
+
+        Parameters
+        ----------
+        X, decision
+            As in `fit`, in the form that `fit` saw.
+
+        Returns
+        -------
+        array
+            (n,) labels. For Decisions: (T,) the action most likely to be chosen, counted within the
+            decision as ``chosen`` is.
+        """
+        prediction, order = self._predict(X, decision)
+        if isinstance(X, Decisions):
+            return prediction.predicted
+        # Taking and leaving are actions 1 and 0, which are positions in classes_.
+        marked = prediction.predicted
+        if self.grouped_:
+            marked = np.zeros(len(order), dtype=np.int64)
+            marked[order[prediction.decisions.start[:-1] + prediction.predicted]] = 1
+        return np.asarray(self.classes_[marked])
+
+    def predict_proba(self, X: Any, decision: Any = None) -> Floats:
+        """Probabilities that a row is not chosen and that it is, averaged over the posterior.
+
+        Parameters
+        ----------
+        X, decision
+            As in `fit`, in the form that `fit` saw.
+
+        Returns
+        -------
+        array
+            (n, 2). For Decisions: (P,) the probability that each action is chosen; they sum to one
+            in each decision.
+        """
+        prediction, order = self._predict(X, decision)
+        if isinstance(X, Decisions):
+            return prediction.probabilities
+        # Two actions a decision: left and taken are the two columns already.
+        if not self.grouped_:
+            return prediction.probabilities.reshape(-1, 2)
+        # Back from decisions brought together to the order of the rows of X.
+        chosen = np.empty(len(order))
+        chosen[order] = prediction.probabilities
+        return np.column_stack([1.0 - chosen, chosen])
+
+    def score(self, X: Any, y: Any = None, decision: Any = None) -> float:
+        """The share of decisions predicted right, 1 - E_a.
+
+        Parameters
+        ----------
+        X, y, decision
+            As in `fit`.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+        """
+        return 1.0 - self._predict(X, decision, y)[0].error_rate
+
+    def _set_features(self, decisions: Decisions) -> None:
+        """What scikit-learn's validation sets for a table, from the names of coefficients."""
+        self.n_features_in_ = len(decisions.names)
+        self.feature_names_in_ = np.array(decisions.names, dtype=object)
+
+    def _validate_table(self, X: Any, y: Any, reset: bool) -> tuple[Any, Labels]:
+        """X and y as scikit-learn checks them; that numbers are finite is checked by Decisions."""
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=np.float64,
+            ensure_all_finite=False,
+            reset=reset,
+        )
+        return X, y
+
+    def _make_decisions(self, X: Any, decision: Any, is_chosen: Bools) -> tuple[Decisions, Ints]:
+        """The decisions in a table, and for each of their rows the row of X it came from."""
+        names = getattr(self, "feature_names_in_", [f"v{k}" for k in range(X.shape[1])])
+        return decisions_from_matrix(X, decision, is_chosen, list(names), self.intercept)
+
+    def _set_posterior(
+        self, posterior: Posterior, classes: Labels, grouped: bool
+    ) -> ChoiceClassifier:
+        """Set the fitted attributes, and return itself."""
+        # The intercept, where there is one, is the coefficient behind the features.
+        width = self.n_features_in_
+        self.posterior_, self.classes_, self.grouped_ = posterior, classes, grouped
+        self.coef_, self.coef_sd_ = posterior.mean[:width], posterior.sd[:width]
+        self.intercept_ = float(posterior.mean[width:].sum())  # of one number, or of none
+        return self
+
+    def _predict(self, X: Any, decision: Any, y: Any = None) -> tuple[Prediction, Ints]:
+        """The prediction of what is chosen in X, and the row of X behind each row of it."""
+        check_is_fitted(self, "posterior_")
+        if isinstance(X, Decisions):
+            _check_no_extras(y, decision)
+            self._check_same_form(True)
+            return predict(self.posterior_, X), np.arange(X.rows.shape[0])
+        X = validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False
+        )
+        self._check_same_form(decision is not None)
+        is_chosen = None if y is None else self._check_labels(y, X.shape[0])
+        # Whether there was an intercept is seen from the posterior itself.
+        names, width = self.posterior_.names, self.n_features_in_
+        decisions, order = decisions_from_matrix(
+            X, decision, is_chosen, list(names[:width]), len(names) > width
+        )
+        return predict(self.posterior_, decisions), order
+
+    def _check_labels(self, y: Any, count: int) -> Bools:
+        """(count,) which rows y marks as chosen; its labels must be those that `fit` saw."""
+        y = column_or_1d(y)
+        if len(y) != count:
+            raise ValueError(
+                f"y has {len(y)} labels, but X has {count} rows; give one label for each row"
+            )
+        unknown = ~np.isin(y, self.classes_)
+        if unknown.any():
+            raise ValueError(
+                f"y holds the label {y[unknown][0]}, but fit saw only {self.classes_.tolist()}"
+            )
+        return np.asarray(y == self.classes_[1])
+
+    def _check_same_form(self, grouped: bool) -> None:
+        """Refuse a form of decisions that differs from the one `fit` saw."""
+        if self.grouped_ and not grouped:
+            raise ValueError(
+                "fit saw rows that compete within decisions; "
+                "give decision, the id of each row's decision"
+            )
+        if grouped and not self.grouped_:
+            raise ValueError(
+                "fit saw each row as a decision of its own, without ids; give X alone here too"
+            )
+
+
+def _check_two_labels(y: Labels) -> Labels:
+    """(2,) the labels in y, sorted; refuses any other number of them."""
+    check_classification_targets(y)
+    # Also numbers that are no labels at all, as in a regression.
+    if type_of_target(y) != "binary":
+        # The first words are those that scikit-learn's own checks look for.
+        raise ValueError(
+            "Only binary classification is supported: "
+            "y must hold two labels, for chosen rows and others"
+        )
+    classes = np.unique(y)
+    if len(classes) == 1:
+        raise ValueError(
+            f"y holds one class only, {classes[0]}; "
+            "give two, of which the larger marks the chosen rows"
+        )
+    return classes
+
+
+def _as_prior(given: Prior | float | None) -> Prior | None:
+    """A prior; a number is the sd of a normal one."""
+    return Normal(float(given)) if isinstance(given, int | float | np.number) else given
+
+
+def _as_seed(given: int | np.random.RandomState | None) -> int | None:
+    """scikit-learn's random_state as a seed: a RandomState gives its next number."""
+    if given is None or (isinstance(given, int | np.integer) and given >= 0):
+        return given
+    # scikit-learn's own way from its random states to numbers.
+    return int(check_random_state(given).randint(np.iinfo(np.int32).max))
+
+
+def _check_no_extras(y: Any, decision: Any) -> None:
+    """Refuse labels and ids beside Decisions, which have their own."""
+    for name, value in (("y", y), ("decision", decision)):
+        if value is not None:
+            raise ValueError(f"Decisions know their own choices and choice sets; leave out {name}")

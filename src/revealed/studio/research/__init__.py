@@ -1,0 +1,1 @@
+"""Studies with participants and conditions, and what is found in them."""

@@ -1,0 +1,1 @@
+"""Routes, middleware and settings of the web server."""

@@ -1,0 +1,1 @@
+"""The database, its tables, and the one thread that writes to it."""

@@ -1,1 +1,0 @@
-"""Engines turn decisions and a prior into draws."""

@@ -1,0 +1,368 @@
+"""The door for unknown transitions: what it reads, refuses, returns, writes down, and how it compares with known ones."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import revealed as rv
+from revealed.api.run_settings import NotConvergedWarning
+from revealed.data.trajectories import Trajectory
+from revealed.mdp.transition_counts import count_transitions
+from revealed.results.diagnostics import mcse_mean, mcse_sd
+from tests.support.interrupts import interrupt
+from tests.support.statistical_asserts import assert_scores, must_fail
+
+RNG = np.random.default_rng(1)
+WORLD = rv.random_mdp(RNG, states=3, actions=2)
+VALUE = np.array([1.0, 0.0, -1.0])
+PATH = WORLD.simulate(RNG, VALUE, 60, start=0)
+PRIOR = rv.Normal(2.0)
+JOINT = pytest.mark.proves(model="unknown transitions", sampler="transitions-hmc")
+
+
+def quick(
+    trajectories: Any = PATH, states: Any = 3, actions: Any = 2, **settings: Any
+) -> rv.MDPPosterior:
+    """A short run whose convergence does not matter."""
+    given = {"prior": PRIOR, "draws": 60, "warmup": 20, "chains": 2, "progress": False, **settings}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        return rv.fit_mdp(trajectories, states, actions, **given)
+
+
+@pytest.fixture(scope="module")
+def learnt() -> rv.MDPPosterior:
+    return rv.fit_mdp(PATH, 3, 2, prior=PRIOR, seed=1, progress=False)
+
+
+def test_a_converged_answer_is_silent_and_holds_both(learnt: rv.MDPPosterior) -> None:
+    assert learnt.summary().converged
+    assert learnt.value.draws.shape == (4, 1000, 3)
+    assert learnt.transitions.shape == (4, 1000, 2, 3, 3)
+    np.testing.assert_allclose(learnt.transitions.sum(axis=-1), 1.0)
+    np.testing.assert_allclose(learnt.value.draws.sum(axis=-1), 0.0, atol=1e-12)
+    np.testing.assert_allclose(learnt.transition(1, 0), learnt.transitions[:, :, 0, 1])
+    np.testing.assert_allclose(learnt.mean_transitions, learnt.mdp.transitions)
+    assert learnt.sd_transitions.shape == (2, 3, 3)
+    assert learnt.names[:4] == ("V(0)", "V(1)", "V(2)", "p(0 | 0, 0)")
+    assert "p(0 | 0, 0)" in str(learnt.summary())
+    assert repr(learnt).startswith(
+        "<MDPPosterior: 3 states, 2 actions, 4 chains of 1000 draws, 3 values and 18"
+    )
+
+
+@JOINT
+def test_transitions_alone_give_the_dirichlet_posterior_where_no_choice_can_speak() -> None:
+    """With one action in every state there is nothing to choose: the rows are Dirichlet(concentration + counts) exactly."""
+    found = rv.fit_mdp(
+        ([0, 1, 2, 0, 1, 1], [0] * 5),
+        3,
+        1,
+        prior=PRIOR,
+        concentration=[1.0, 2.0, 3.0],
+        progress=False,
+    )
+    shape = found.counts + np.array([1.0, 2.0, 3.0])
+    total = shape.sum(axis=-1, keepdims=True)
+    mean, sd = shape / total, np.sqrt(shape * (total - shape) / (total**2 * (total + 1.0)))
+    cells = found.transitions.reshape(4, 1000, -1)
+    assert_scores(
+        (cells.mean(axis=(0, 1)) - mean.ravel()) / mcse_mean(cells), 0.5e-6, degrees=np.inf
+    )
+    assert_scores((cells.std(axis=(0, 1)) - sd.ravel()) / mcse_sd(cells), 0.5e-6, degrees=np.inf)
+    np.testing.assert_allclose(found.policy().probability, 1.0)
+
+
+def check(known: rv.Posterior, found: rv.Posterior) -> None:
+    """Means and sds agree."""
+    pairs = (mcse_mean, known.mean, found.mean), (mcse_sd, known.sd, found.sd)
+    scores = [(a - b) / np.hypot(error(known.draws), error(found.draws)) for error, a, b in pairs]
+    assert_scores(scores, false_alarm=1e-6, degrees=np.inf, how="agreement")
+
+
+@JOINT
+@pytest.mark.parametrize("rewarded", [False, True])
+def test_with_plenty_of_transition_data_it_agrees_with_the_fit_that_knows_them(
+    rewarded: bool,
+) -> None:
+    """A million transitions of each row, seen elsewhere, are known transitions."""
+    known = rv.fit(
+        WORLD.decisions(PATH.states, PATH.actions, action_rewards=rewarded),
+        PRIOR,
+        draws=2000,
+        seed=1,
+    )
+
+    def found(concentration: Any) -> rv.Posterior:
+        settings: dict[str, Any] = {
+            "action_rewards": rewarded,
+            "draws": 2000,
+            "seed": 2,
+            "progress": False,
+        }
+        return rv.fit_mdp(PATH, 3, 2, prior=PRIOR, concentration=concentration, **settings).value
+
+    check(known, found(1e6 * WORLD.transitions))
+    with must_fail("unknown transitions taken for known ones"):
+        check(known, found(1.0))
+
+
+def test_with_little_transition_data_the_value_is_honestly_wider() -> None:
+    """Knowing more narrows a posterior on average, not each time: twenty worlds and values drawn from the priors.
+
+    Posterior variances with unknown rows minus those with known ones, and the same after ten thousand moves of each row.
+    """
+    rng = np.random.default_rng(5)
+    vague: list[float] = []
+    sharp: list[float] = []
+    for _ in range(20):
+        world = rv.random_mdp(rng, states=3, actions=2)
+        v = 2.0 * rng.standard_normal(3)
+        path = world.simulate(rng, v - v.mean(), 60, start=0)
+        known = rv.fit(world.decisions(path.states, path.actions), PRIOR, seed=1, progress=False)
+        for more, kept in ((0.0, vague), (1e4, sharp)):
+            found = quick(path, concentration=1.0 + more * world.transitions, draws=300, warmup=300)
+            kept.append((found.value.sd**2).mean() - (known.sd**2).mean())
+    ratio = np.mean(vague) / (np.std(vague, ddof=1) / np.sqrt(20))
+    assert ratio > 3.0, ratio
+    assert abs(np.mean(sharp)) < 0.1 * np.mean(vague)
+
+
+def test_predictions_average_over_both(learnt: rv.MDPPosterior) -> None:
+    """The same by hand: for each draw, the exact probabilities in an MDP with that draw's rows."""
+    some = learnt.transitions[0, ::100]
+    by_hand = [
+        rv.choice_probabilities(rv.MDP(rows).decisions([0, 1, 2]), v)
+        for rows, v in zip(some, learnt.value.draws[0, ::100], strict=True)
+    ]
+    np.testing.assert_allclose(learnt._choice_probabilities[:1000:100], by_hand, atol=1e-9)
+    policy = learnt.policy()
+    np.testing.assert_allclose(policy.probability, learnt._choice_probabilities.mean(axis=0))
+    assert ((policy.low < policy.probability) & (policy.probability < policy.high)).all()
+    np.testing.assert_allclose(policy.optimal.reshape(3, 2).sum(axis=1), 1.0)
+    guess = learnt.predict(PATH.states, PATH.actions)
+    np.testing.assert_allclose(
+        guess.probabilities.reshape(-1, 2), policy.probability.reshape(3, 2)[PATH.states]
+    )
+    assert guess.log_probability_chosen is not None
+    np.testing.assert_allclose(
+        np.exp(guess.log_probability_chosen),
+        guess.probabilities[guess.decisions.chosen_row],
+        rtol=1e-6,
+    )
+    assert guess.error_rate < 0.5
+    assert learnt.predict([2]).log_probability_chosen is None
+
+
+@pytest.mark.parametrize("noise", [False, True])
+@pytest.mark.parametrize("rewarded", [False, True])
+def test_rewards_use_the_rows_of_their_own_draw(noise: bool, rewarded: bool) -> None:
+    found = quick(action_rewards=rewarded)
+    reward = found.reward(0.9, noise=noise)
+    assert reward.draws.shape == (2, 60, 3)
+    for draw in (0, 59):
+        world = rv.MDP(found.transitions[1, draw])
+        np.testing.assert_allclose(
+            reward.draws[1, draw],
+            world.reward(found.value.draws[1, draw], 0.9, noise=noise).draws,
+            atol=1e-9,
+        )
+
+
+def test_action_rewards_and_labels_and_actions_that_do_not_exist() -> None:
+    found = quick(
+        [(["home", "away", "home"], ["go", "go"]), (["away", "away"], ["stay", "go"])],
+        ["home", "away"],
+        ["stay", "go"],
+        action_rewards=True,
+        available=[[False, True], [True, True]],
+        concentration=[[[0, 0], [0, 1]], [[0, 2], [1, 1]]],
+    )
+    assert found.value.names == ("V(home)", "V(away)", "r(stay)", "r(go)")
+    assert found.names[4:] == (
+        "p(away | home, go)",
+        "p(away | away, stay)",
+        "p(home | away, go)",
+        "p(away | away, go)",
+    )
+    assert found.counts[1].tolist() == [[0, 1], [1, 0]]
+    assert found.counts[0].tolist() == [[0, 0], [0, 1]]
+    assert (found.transition("home", "go") == [0.0, 1.0]).all()
+    assert found.summary().fixed.tolist() == [False] * 4 + [True, True, False, False]
+    assert len(found.policy().probability) == 3
+    with pytest.raises(ValueError, match="action stay is not available in state home"):
+        found.transition("home", "stay")
+
+
+def test_flat_columns_are_cut_into_episodes() -> None:
+    x, a = [0, 1, 2, 2, 0], [0, 1, 0, 1, 1]
+    flat = count_transitions((x, a), 3, 2, episodes=["p", "p", "q", "q", "q"])
+    cut = count_transitions([(x[:2], a[:2]), (x[2:], a[2:])], 3, 2)
+    np.testing.assert_array_equal(flat.counts, cut.counts)
+    np.testing.assert_array_equal(flat.state_position, cut.state_position)
+    assert flat.counts.sum() == 3
+    assert count_transitions(Trajectory(np.array(x), np.array(a)), 3, 2).counts.sum() == 4
+    assert count_transitions(([*x, 1], a), 3, 2).counts.sum() == 5
+
+
+def test_the_last_action_counts_as_a_choice_though_nobody_saw_where_it_led() -> None:
+    open_end, seen_end = (
+        count_transitions(([0, 1], [0, 1]), 2, 2),
+        count_transitions(([0, 1, 0], [0, 1]), 2, 2),
+    )
+    np.testing.assert_array_equal(open_end.action_position, seen_end.action_position)
+    assert (open_end.counts.sum(), seen_end.counts.sum()) == (1, 2)
+
+
+def test_the_file_holds_everything(learnt: rv.MDPPosterior, tmp_path: Path) -> None:
+    path = tmp_path / "world.nc"
+    learnt.save(path)
+    again = rv.MDPPosterior.load(path)
+    np.testing.assert_array_equal(again.draws, learnt.draws)
+    np.testing.assert_array_equal(again.counts, learnt.counts)
+    np.testing.assert_array_equal(again.available, learnt.available)
+    assert (again.states, again.actions, again.names) == (
+        learnt.states,
+        learnt.actions,
+        learnt.names,
+    )
+    np.testing.assert_array_equal(again.policy().low, learnt.policy().low)
+    np.testing.assert_array_equal(rv.load(path).value.draws, learnt.value.draws)
+    learnt.value.save(tmp_path / "value.nc")
+    with pytest.raises(ValueError, match="holds a posterior without transitions"):
+        rv.MDPPosterior.load(tmp_path / "value.nc")
+    path.write_bytes(path.read_bytes()[:-400])
+    with pytest.raises(ValueError, match="damaged"):
+        rv.MDPPosterior.load(path)
+
+
+def test_arviz_gets_both_and_the_log_likelihood(learnt: rv.MDPPosterior) -> None:
+    data = learnt.to_arviz()
+    assert data["posterior"]["transitions"].shape == (4, 1000, 18)
+    logs = np.asarray(data["log_likelihood"]["choice"])
+    assert logs.shape == (4, 1000, 60)
+    world = rv.MDP(learnt.transitions[2, 7])
+    by_hand = rv.log_likelihood(
+        world.decisions(PATH.states, PATH.actions), learnt.value.draws[2, 7]
+    )
+    np.testing.assert_allclose(logs[2, 7], by_hand, atol=1e-9)
+
+
+def test_ctrl_c_and_checkpoints_work_as_in_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    common: dict[str, Any] = {"draws": 300, "warmup": 150}
+    settings = {**common, "checkpoint": tmp_path / "run.checkpoint"}
+    whole = quick(**common)
+    np.testing.assert_array_equal(whole.draws, quick(threads=2, **common).draws)
+    with monkeypatch.context() as patch:
+        interrupt(patch, 1e-3, share=0.6)
+        partial = quick(**settings)
+    count = partial.draws.shape[1]
+    assert 0 < count < 300
+    assert "interrupted" in partial.summary().message
+    np.testing.assert_array_equal(partial.draws, whole.draws[:, :count])
+    np.testing.assert_array_equal(quick(resume=True, **settings).draws, whole.draws)
+    with pytest.raises(ValueError, match="belongs to other decisions"):
+        quick(resume=True, concentration=2.0, **settings)
+    with pytest.raises(ValueError, match="needs the checkpoint file"):
+        quick(resume=True)
+
+
+@pytest.mark.parametrize("concentration", [1e-3, 1e9])
+def test_extreme_concentrations_give_numbers(concentration: float) -> None:
+    found = quick(concentration=concentration, draws=50, warmup=120)
+    np.testing.assert_allclose(found.transitions.sum(axis=-1), 1.0)
+    assert np.isfinite(found.draws).all()
+
+
+def test_the_figure_shows_means_and_spreads(learnt: rv.MDPPosterior, tmp_path: Path) -> None:
+    figure = rv.plots.transitions(learnt)
+    assert [at.get_title("left") for at in figure.axes[:2]] == ["action 0: mean", "action 1: mean"]
+    figure.savefig(tmp_path / "rows.png")
+
+
+def test_an_answer_that_cannot_be_trusted_says_so() -> None:
+    with pytest.warns(NotConvergedWarning, match="Do not trust this yet"):
+        rv.fit_mdp(PATH, 3, 2, prior=PRIOR, draws=20, warmup=20, chains=2, progress=False)
+
+
+OK = ([0, 1, 0], [0, 1])
+NOWHERE = np.ones((2, 3, 3))
+NOWHERE[1, 2] = 0.0
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"trajectories": ([0, 3], [0])}, "time 1: state 3 is unknown; the states are 0 to 2"),
+        ({"trajectories": [OK, ([0, 1], [2])]}, "trajectory 1, time 0: action 2 is unknown"),
+        (
+            {"trajectories": ([0], [])},
+            "there are no decisions; a trajectory needs at least one state with an action",
+        ),
+        ({"trajectories": [OK, ([1], [])]}, "trajectory 1, there are no decisions"),
+        ({"trajectories": []}, "there are no trajectories"),
+        (
+            {"trajectories": ([0, 1, 0], [0])},
+            "3 states and 1 actions: give one action for each state, or one fewer",
+        ),
+        ({"trajectories": [[0, 1], [0, 1]]}, "trajectory 0 is a list; a trajectory is a pair"),
+        ({"trajectories": "walk"}, "trajectory 0 is a str"),
+        ({"states": 0}, "states must be how many there are, at least 1"),
+        ({"states": "abc"}, "states must be how many there are, or their labels"),
+        ({"actions": 2.5}, "actions must be how many there are, or their labels"),
+        ({"concentration": -1.0}, "concentration must not be negative; it is -1"),
+        ({"concentration": np.nan}, "concentration holds a NaN"),
+        ({"concentration": "flat"}, "concentration must be a table of numbers"),
+        (
+            {"concentration": [1.0, 2.0]},
+            r"concentration has shape \(2,\); give a number, one for each of the 3",
+        ),
+        ({"concentration": np.ones((3, 2, 3))}, r"transpose\(1, 0, 2\) puts the actions first"),
+        (
+            {"concentration": 0.0},
+            "a move to state 1 was seen 1 times, but its concentration is zero",
+        ),
+        ({"concentration": [1.0, 0.0, 1.0]}, "state 0, action 0: a move to state 1 was seen"),
+        (
+            {"concentration": NOWHERE},
+            "state 2, action 1: the concentration is zero for every next state, so it leads",
+        ),
+        ({"available": [[True, False]] * 3}, "decision 1: action 1 is not available in state 1"),
+        (
+            {"available": [[True, True], [False, False], [True, True]]},
+            "state 1: no action is available",
+        ),
+        (
+            {"episodes": [0, 0]},
+            "flat trajectories have one state, one action and one episode for each decision",
+        ),
+        (
+            {"trajectories": ([0, 1, 0], [0, 1, 0]), "episodes": [0, 1, 0]},
+            "an episode comes back after another one",
+        ),
+        ({"trajectories": [OK, OK], "episodes": [0, 0]}, "flat trajectories have one state"),
+        ({"prior": rv.Flat()}, "fit_mdp needs a normal prior"),
+        ({"draws": 0}, "draws must be a whole number, at least 1"),
+        (
+            {"draws": 10_000_000},
+            "the draws would be 420,000,000 numbers, and at most 50,000,000 are kept",
+        ),
+        ({"checkpoint": "nowhere/run"}, "there is no folder nowhere"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence) as caught:
+        quick(**{"trajectories": OK, **given})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_reward_without_discount_is_refused(learnt: rv.MDPPosterior) -> None:
+    with pytest.raises(ValueError, match="give a discount below 1"):
+        learnt.reward(1.0)

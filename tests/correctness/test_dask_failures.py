@@ -1,0 +1,116 @@
+"""A fit on any cluster gives the same draws to the last bit, also when a worker is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import revealed as rv
+from revealed.data import chunks
+from tests.support.cases import features, write_two_parquet_files
+from tests.support.statistical_asserts import assert_same
+
+distributed = pytest.importorskip("distributed")
+
+PRIOR = rv.Normal(5.0)
+LAPLACE = pytest.mark.proves(model="choices, normal prior", sampler="laplace")
+
+
+@contextmanager
+def cluster(workers: int) -> Iterator[Any]:
+    """So many processes on this machine, reached over loopback."""
+    where = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
+    with (
+        distributed.LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, **where
+        ) as local,
+        distributed.Client(local) as client,
+    ):
+        assert len(client.nthreads()) == workers
+        yield client
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """4,000 decisions in two files."""
+    return write_two_parquet_files(tmp_path, features(4000), first=2500, group=1000)
+
+
+@LAPLACE
+def test_cluster_gives_the_draws_of_threads(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setattr(chunks, "CHUNK_SIZE", 500)
+    decisions = features(4000)
+    whole = rv.fit(decisions, PRIOR, sampler="laplace", draws=200)
+    from_files = rv.fit(rv.scan_parquet(folder), PRIOR, draws=200)
+    with cluster(2) as client:
+        assert_same(rv.fit(decisions, PRIOR, draws=200, cluster=client).draws, whole.draws)
+        assert_same(
+            rv.fit(rv.scan_parquet(folder), PRIOR, draws=200, cluster=client).draws,
+            from_files.draws,
+        )
+
+
+@pytest.mark.slow
+@LAPLACE
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_clusters_of_several_sizes_give_the_same_draws(
+    workers: int, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    monkeypatch.setattr(chunks, "CHUNK_SIZE", 500)
+    decisions = features(4000)
+    with cluster(workers) as client:
+        found = rv.fit(decisions, PRIOR, draws=200, cluster=client)
+        files = rv.fit(rv.scan_parquet(folder), PRIOR, draws=200, cluster=client)
+    assert_same(found.draws, rv.fit(decisions, PRIOR, sampler="laplace", draws=200).draws)
+    assert_same(files.draws, rv.fit(rv.scan_parquet(folder), PRIOR, draws=200).draws)
+
+
+@LAPLACE
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_killed_worker_changes_no_draw(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "CHUNK_SIZE", 100)
+    decisions = features(4000)
+    whole = rv.fit(decisions, PRIOR, sampler="laplace", draws=4000)
+    lost: list[str] = []
+
+    def kill() -> None:
+        """A worker that is known to have done some of the work."""
+        while not lost:
+            busy = {
+                address: int(w["metrics"]["task_counts"].get("memory", 0))
+                for address, w in seen().items()
+            }
+            for address, done in busy.items():
+                if done > 3:
+                    os.kill(pids[address], signal.SIGKILL)
+                    lost.append(address)
+                    break
+            time.sleep(0.02)
+
+    with cluster(workers) as client:
+        pids = client.run(os.getpid)
+
+        def seen() -> dict[str, Any]:
+            return dict(client.scheduler_info(n_workers=-1)["workers"])
+
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        found = rv.fit(decisions, PRIOR, draws=4000, cluster=client)
+        killer.join(5)
+    assert lost
+    assert_same(found.draws, whole.draws)
+
+
+def test_object_that_is_no_cluster_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"cluster must be a dask.distributed.Client, not int"):
+        rv.fit(features(100), PRIOR, cluster=3)
+    with cluster(0) as client, pytest.raises(ValueError, match="the cluster has no workers yet"):
+        rv.fit(features(100), PRIOR, cluster=client)

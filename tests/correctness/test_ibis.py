@@ -1,0 +1,241 @@
+"""Particles that take one decision at a time give the posterior and the evidence of all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import ModuleType
+
+import numpy as np
+import pytest
+import scipy.stats as st
+
+import revealed as rv
+from revealed._types import Floats, Ints
+from revealed.environments import Tetris
+from revealed.models.likelihood import log_likelihood
+from revealed.models.priors import resolve_prior
+from revealed.results.diagnostics import mcse_mean, mcse_sd
+from revealed.samplers import ibis
+from tests.support.cases import choose, mdp_offers, ragged_offers
+from tests.support.statistical_asserts import (
+    assert_scores,
+    assert_uniform_ranks,
+    must_fail,
+    patched_source,
+)
+
+pytestmark = pytest.mark.proves(model="choices, normal prior", sampler="ibis")
+REPEATS = 16  # independent sets of particles, whose differences give the Monte-Carlo error
+
+
+def run_repeatedly(
+    decisions: rv.Decisions, prior: rv.Normal, particles: int, seed: int, by: ModuleType
+) -> list[ibis.ParticleSet]:
+    """Independent sets of particles after all decisions."""
+    sampler = by.IBISSampler(decisions, resolve_prior(prior, decisions), particles)
+    found = []
+    for source in np.random.SeedSequence(seed).spawn(REPEATS):
+        rng = np.random.default_rng(source)
+        state, _ = sampler.warmup(rng, sampler.init(rng, None), len(decisions), len(decisions))
+        found.append(by._from_state(state))
+    return found
+
+
+def assert_agree(
+    found: list[ibis.ParticleSet],
+    mean: Floats,
+    mean_error: Floats,
+    sd: Floats,
+    sd_error: Floats,
+    how: str = "agreement",
+) -> None:
+    """Means and sds agree with the truth within Monte-Carlo error.
+
+    mean_error, sd_error: of the truth itself, where it is made of draws.
+    """
+    means = np.array([c.weights @ c.values for c in found])
+    squares = np.array([c.weights @ (c.values - mean) ** 2 for c in found])
+    compared = ((means, mean, mean_error), (squares, sd**2, 2.0 * sd * sd_error))
+    scores = [
+        (each.mean(axis=0) - truth) / np.hypot(each.std(axis=0, ddof=1) / np.sqrt(REPEATS), error)
+        for each, truth, error in compared
+    ]
+    assert_scores(scores, false_alarm=1e-6, degrees=REPEATS - 1, how=how)
+
+
+def assert_agrees_with_default_sampler(
+    decisions: rv.Decisions, prior: rv.Normal, particles: int, by: ModuleType = ibis
+) -> None:
+    post = rv.fit(decisions, prior, draws=10_000, seed=3)
+    errors = mcse_mean(post.draws), mcse_sd(post.draws)
+    assert_agree(
+        run_repeatedly(decisions, prior, particles, 7, by), post.mean, errors[0], post.sd, errors[1]
+    )
+
+
+def tetris_decisions(count: int) -> rv.Decisions:
+    world = Tetris()
+    return world.decisions(world.simulate(np.random.default_rng(1), [-3.0, -15.0, -1.0], count))
+
+
+def mdp_decisions(count: int) -> rv.Decisions:
+    rng = np.random.default_rng(8)
+    offers = mdp_offers(states=5, actions=3, count=count, seed=3)
+    return offers.with_choices(
+        choose(rng, offers, resolve_prior(rv.Normal(5.0), offers).draw(rng, 1)[0])[0]
+    )
+
+
+def test_hundred_decisions_of_an_mdp_agree_with_the_default_sampler() -> None:
+    assert_agrees_with_default_sampler(mdp_decisions(100), rv.Normal(5.0), 1000)
+
+
+@pytest.mark.slow
+def test_hundred_decisions_of_tetris_agree_with_the_default_sampler() -> None:
+    assert_agrees_with_default_sampler(tetris_decisions(100), rv.Normal(50.0), 1000)
+
+
+@pytest.mark.proves(model="choices, inferred prior scale")
+def test_inferred_prior_scale_agrees_with_the_default_sampler() -> None:
+    assert_agrees_with_default_sampler(
+        mdp_decisions(40), rv.Normal(rv.HalfStudentT(scale=3.0)), 1000
+    )
+
+
+def two_features(seed: int) -> rv.Decisions:
+    rng = np.random.default_rng(seed)
+    offers = ragged_offers(2, 15, seed=seed)
+    return offers.with_choices(choose(rng, offers, np.array([1.5, -1.0]))[0])
+
+
+def quadrature(decisions: rv.Decisions, variance: float) -> tuple[float, Floats, Floats]:
+    """The log evidence, posterior means and sds of two coefficients.
+
+    On an even grid, and twice more on a finer one where the mass is.
+    """
+    low, high = np.full(2, -8.0 * np.sqrt(variance)), np.full(2, 8.0 * np.sqrt(variance))
+    for _ in range(3):
+        edges = np.linspace(low, high, 241)
+        points = np.stack(np.meshgrid(*edges.T, indexing="ij"), axis=-1).reshape(-1, 2)
+        logs = log_likelihood(decisions, points).sum(axis=1)
+        logs += st.norm.logpdf(points, scale=np.sqrt(variance)).sum(axis=1)
+        top, cell = logs.max(), edges[1] - edges[0]
+        seen = points[logs > top - 30.0]
+        low, high = seen.min(axis=0) - cell, seen.max(axis=0) + cell
+    weight = np.exp(logs - top)
+    total = weight.sum()
+    mean = weight @ points / total
+    return (
+        float(top + np.log(total * cell.prod())),
+        mean,
+        np.sqrt(weight @ (points - mean) ** 2 / total),
+    )
+
+
+def assert_evidence(found: list[ibis.ParticleSet], truth: float) -> None:
+    """The mean of the estimated evidence, which is unbiased, agrees with the truth."""
+    ratio = np.exp(np.array([c.log_evidence for c in found]) - truth)
+    z = (ratio.mean() - 1.0) / (ratio.std(ddof=1) / np.sqrt(REPEATS))
+    assert_scores(
+        z, false_alarm=1e-6, degrees=REPEATS - 1, what=f"evidence {ratio.mean():.3f} of the truth"
+    )
+
+
+def assert_evidence_and_moments(
+    found: list[ibis.ParticleSet], truth: float, mean: Floats, sd: Floats
+) -> None:
+    """All that quadrature gives agrees."""
+    assert_evidence(found, truth)
+    assert_agree(found, mean, np.zeros(2), sd, np.zeros(2), how="oracle")
+
+
+@pytest.mark.parametrize("variance", [1.0, 400.0])
+def test_evidence_and_moments_are_those_of_quadrature(variance: float) -> None:
+    """With the wide prior the first decisions leave few particles, and are tempered."""
+    decisions = two_features(5)
+    truth, mean, sd = quadrature(decisions, variance)
+    found = run_repeatedly(decisions, rv.Normal(variance**0.5), 1000, 11, ibis)
+    assert_evidence_and_moments(found, truth, mean, sd)
+
+
+@pytest.mark.proves(model="online learner")
+def test_online_learner_has_the_evidence_and_moments_of_quadrature() -> None:
+    decisions = two_features(5)
+    found = [
+        rv.OnlineLearner(2, rv.Normal(1.0), 1000, seed=seed).update(decisions)._particles
+        for seed in range(REPEATS)
+    ]
+    assert_evidence_and_moments(found, *quadrature(decisions, 1.0))
+
+
+def test_choice_that_is_rare_under_the_prior_gives_the_right_posterior() -> None:
+    """One action lies between the others: it is chosen only where all utilities are about equal."""
+    rows = np.array([[10.0, 0.0], [-10.0, 0.0], [0.0, 0.0], [0.0, 10.0], [0.0, -10.0]])
+    decisions = rv.Decisions(np.tile(rows, (3, 1)), [0, 5, 10, 15], [2, 2, 2])
+    truth, mean, sd = quadrature(decisions, 1.0)
+    found = run_repeatedly(decisions, rv.Normal(1.0), 1000, 12, ibis)
+    assert_evidence_and_moments(found, truth, mean, sd)
+
+
+OFFERS = ragged_offers(3, 12, seed=2, feature_sd=0.7)
+KEPT = 15  # particles that a truth is ranked among
+
+
+def ranks(replications: int, seed: int, by: ModuleType) -> Ints:
+    """(replications, 4) ranks of the true coefficients and of their log-likelihood.
+
+    Among 15 particles of 240.
+    """
+    rng = np.random.default_rng(seed)
+    prior = rv.Normal(5.0)
+    resolved_prior = resolve_prior(prior, OFFERS)
+    out = np.empty((replications, 4), dtype=np.int64)
+    for i, truth in enumerate(resolved_prior.draw(rng, replications)):
+        seen = OFFERS.with_choices(choose(rng, OFFERS, truth)[0])
+        sampler = by.IBISSampler(seen, resolved_prior, 240)
+        state, _ = sampler.warmup(rng, sampler.init(rng, None), len(seen), len(seen))
+        particles = by._from_state(state)
+        drawn = particles.values[rng.choice(240, KEPT, p=particles.weights)]
+        fit = rv.log_likelihood(seen, np.vstack([drawn, truth])).sum(axis=1)
+        out[i, :3] = (drawn < truth).sum(axis=0)
+        out[i, 3] = (fit[:-1] < fit[-1]).sum()
+    return out
+
+
+@pytest.mark.proves(problem="features")
+def test_ranks_are_uniform() -> None:
+    assert_uniform_ranks(ranks(100, 4, ibis), KEPT, false_alarm=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.proves(problem="features")
+def test_ranks_are_uniform_in_the_long_run() -> None:
+    assert_uniform_ranks(ranks(2_000, 5, ibis), KEPT, false_alarm=1e-6)
+
+
+MUTANTS = {  # old and new text, and the prior variance
+    "moves forget half of the last decision": (
+        "weight[-1] = exponent",
+        "weight[-1] = 0.5 * exponent",
+        400.0,
+    ),
+    "evidence of unweighted means": (
+        "self.weights @ np.exp(log_factors - top)",
+        "np.exp(log_factors - top).mean()",
+        1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_wrong_particles_are_caught(name: str) -> None:
+    old, new, variance = MUTANTS[name]
+    wrong = patched_source(ibis, old, new)
+    # the weight is used where a decision is tempered, and here it always is
+    if name.startswith("moves"):
+        vars(wrong)["IBIS"] = replace(wrong.IBIS, ess_temper_below=1.0)
+    decisions = two_features(5)
+    truth, mean, sd = quadrature(decisions, variance)
+    found = run_repeatedly(decisions, rv.Normal(variance**0.5), 1000, 11, wrong)
+    with must_fail(name):
+        assert_evidence_and_moments(found, truth, mean, sd)

@@ -1,0 +1,174 @@
+"""The exact posterior of the two-state example of docs/mathematics.md, for every sampler.
+
+And the wrong samplers that it catches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import revealed as rv
+from revealed._types import Floats
+from revealed.kernels.parameter_expansion import ExpansionMove
+from revealed.models.priors import Prior
+from revealed.samplers.data_augmentation import AugmentationOptions
+from tests.support.cases import (
+    VARIANTS,
+    build_patched_sampler,
+    build_sampler,
+    label,
+    long_run,
+    two_states,
+)
+from tests.support.statistical_asserts import (
+    assert_error,
+    assert_mean,
+    assert_sd,
+    grid_moments,
+    must_fail,
+    patched_package,
+)
+
+EXACT: dict[str, tuple[Prior, float, float]] = {
+    "normal prior": (rv.Normal(3.0**0.5), 0.631026, 0.747402),
+    "flat prior": (rv.Flat(), 1.06463, 0.99780),
+}
+DRAWS = 200_000
+pytestmark = pytest.mark.proves(model="choices, normal prior", problem="two states")
+
+
+@pytest.mark.proves(part="the published moments of the two-state example")
+@pytest.mark.parametrize("prior_name", EXACT)
+def test_published_moments_are_those_of_the_exact_likelihood(prior_name: str) -> None:
+    prior, mean, sd = EXACT[prior_name]
+    first = np.linspace(-12, 16, 200_001)
+    values = np.stack([first, -first], axis=1)
+    log_density = rv.log_likelihood(two_states(), values[::20]).sum(axis=1)
+    log_density = np.interp(first, first[::20], log_density)
+    if isinstance(prior, rv.Normal):
+        log_density = log_density - 2 * first**2 / (2 * 3.0)
+    weight = np.exp(log_density - log_density.max())
+    weight /= weight.sum()
+    found = weight @ first
+    assert_error([found - mean, np.sqrt(weight @ (first - found) ** 2) - sd], 1e-5)
+
+
+def assert_moments(draws: Floats, mean: float, sd: float) -> None:
+    assert_mean(draws, mean, false_alarm=1e-6)
+    assert_sd(draws, mean, sd, false_alarm=1e-6)
+
+
+@pytest.mark.proves(model="choices, {prior_name}")
+@pytest.mark.parametrize("prior_name", EXACT)
+@pytest.mark.parametrize("variant", VARIANTS, ids=label)
+def test_every_sampler_has_the_exact_mean_and_sd(
+    variant: tuple[str, AugmentationOptions], prior_name: str
+) -> None:
+    prior, mean, sd = EXACT[prior_name]
+    draws = long_run(build_sampler(variant, two_states(), prior), DRAWS, seed=1, init=np.zeros(2))
+    np.testing.assert_allclose(draws.sum(axis=1), 0.0, atol=1e-9)
+    assert_moments(draws[:, 0], mean, sd)
+
+
+@pytest.mark.parametrize(
+    "variant", [v for v in VARIANTS if "scale" not in v[0] and v[0] != "px-both"], ids=label
+)
+def test_prior_mean_gives_the_exact_posterior(variant: tuple[str, AugmentationOptions]) -> None:
+    """For every sampler that takes a prior mean: those without a working scale."""
+    first = np.linspace(-8, 10, 18_001)
+    values = np.stack([first, -first], axis=1)
+    log_density = rv.log_likelihood(two_states(), values).sum(axis=1) - (first - 2.0) ** 2 / 3.0
+    mean, sd = grid_moments(values, log_density)
+    sampler = build_sampler(variant, two_states(), rv.Normal(3.0**0.5, mean=[2.0, -2.0]))
+    assert_moments(long_run(sampler, DRAWS, seed=1, init=np.zeros(2))[:, 0], mean[0], sd[0])
+
+
+HAAR = AugmentationOptions()  # an improper working prior, the Haar measure
+PROPER = AugmentationOptions(a=2.0, b=3.0)  # an inverse gamma working prior
+METROPOLIS = AugmentationOptions("metropolis")  # utilities as in the paper
+Spoil = Callable[[ExpansionMove], ExpansionMove]
+MUTANTS: dict[str, tuple[str, str, AugmentationOptions, Spoil]] = {
+    "shape P/2 under the flat prior": (
+        "flat prior",
+        "px-both",
+        HAAR,
+        lambda m: m._replace(lost_df=0.0),
+    ),
+    "shape P/2 - 1 under the flat prior": (
+        "flat prior",
+        "px-both",
+        HAAR,
+        lambda m: m._replace(lost_df=2.0),
+    ),
+    "IG(a, b) without the chi-squared term": (
+        "flat prior",
+        "px-both",
+        PROPER,
+        lambda m: m._replace(lost_df=0.0),
+    ),
+    "no Jacobian": ("normal prior", "px-scale", HAAR, lambda m: m._replace(lost_df=6.0)),
+    "missing sum to zero": (
+        "normal prior",
+        "px-both",
+        HAAR,
+        lambda m: m._replace(constants=m.constants[:0]),
+    ),
+    "wrong sign of z2": (
+        "normal prior",
+        "px-translate",
+        METROPOLIS,
+        lambda m: m._replace(constant_utilities=-m.constant_utilities),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_wrong_expansion_move_is_caught(name: str) -> None:
+    prior_name, sampler_name, options, spoil = MUTANTS[name]
+    prior, mean, sd = EXACT[prior_name]
+    sampler = build_sampler((sampler_name, options), two_states(), prior)
+    wrong = replace(sampler, move=spoil(sampler.move))
+    with must_fail(name, model=f"choices, {prior_name}", sampler=sampler_name):
+        assert_moments(long_run(wrong, DRAWS, seed=1, init=np.zeros(2))[:, 0], mean, sd)
+
+
+REVERSE = "    log_ratio += 0.5 * (((z - m) / s) ** 2 - ((current - m) / s) ** 2)\n"
+SOURCE_MUTANTS: dict[str, tuple[str, str, str, str, AugmentationOptions]] = {
+    "MH without the reverse term": (
+        "px-both",
+        "kernels/utilities.py",
+        REVERSE.strip(),
+        "pass",
+        METROPOLIS,
+    ),
+    "every exact proposal accepted": (
+        "px-both",
+        "kernels/utilities.py",
+        "if allowed <= log_ratio:\n                break",
+        "break",
+        HAAR,
+    ),
+    "noise of the coefficients not rescaled": (
+        "px-both",
+        "kernels/parameter_expansion.py",
+        "root * rng.standard_normal()",
+        "rng.standard_normal()",
+        HAAR,
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SOURCE_MUTANTS)
+def test_wrong_kernel_is_caught(name: str, tmp_path: Path) -> None:
+    sampler_name, file, old, new, options = SOURCE_MUTANTS[name]
+    prior, mean, sd = EXACT["normal prior"]
+    package = patched_package(tmp_path, file, old, new)
+    wrong = build_patched_sampler(package, (sampler_name, options), two_states(), prior)
+    with must_fail(name, sampler=sampler_name):
+        assert_moments(long_run(wrong, DRAWS, seed=1, init=np.zeros(2))[:, 0], mean, sd)

@@ -1,0 +1,332 @@
+"""What proofs have measured: which of it is current, and what the certificate concludes from it.
+
+A proof is a test that says what it proves, with what it measured; see tests/conftest.py.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import hashlib
+import importlib.metadata
+import inspect
+import json
+import math
+import os
+import platform
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.stats as st
+
+import revealed as rv
+from revealed.samplers.registry import REGISTRY
+
+Proof = dict[str, Any]
+MODELS = {
+    "choices, normal prior": "fit",
+    "choices, flat prior": "fit",
+    "choices, inferred prior scale": "fit",
+    "choices, noise covariance": "fit",
+    "unknown transitions": "fit_mdp",
+    "population": "fit_population",
+    "separate fits": "fit_separately",
+    "rankings": "rank",
+    "online learner": "OnlineLearner",
+    "scikit-learn classifier": "sklearn.ChoiceClassifier",
+}
+"""Each model, and the public name that infers it."""
+PRIORS: dict[str, rv.Normal | rv.Flat] = {
+    "choices, normal prior": rv.Normal(2.0),
+    "choices, flat prior": rv.Flat(),
+    "choices, inferred prior scale": rv.Normal(rv.HalfStudentT()),
+}
+SCORED = ("oracle", "Geweke", "agreement")  # ways of proof whose measure is a z
+PARTS = "what samplers rest on"
+# folders that no other folder imports: tests/project/test_imports.py
+NOT_IN_DIGEST = ("cli", "studio", "replication")
+STORED_CERTIFICATE = Path(__file__).parents[2] / "docs" / "certificate.json"
+VERSIONED_PACKAGES = ("numpy", "scipy", "numba", "arviz")
+
+
+# What evidence is of
+
+
+@functools.cache
+def sources() -> str:
+    """A digest of the package's sources, but for the folders that no draw depends on."""
+    root, digest = Path(rv.__file__).parent, hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        if path.relative_to(root).parts[0] not in NOT_IN_DIGEST:
+            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python and of the packages that draws depend on."""
+    return {"Python": platform.python_version()} | {
+        name: importlib.metadata.version(name) for name in VERSIONED_PACKAGES
+    }
+
+
+@functools.cache
+def stamp(test: Path) -> str:
+    """A digest of what evidence is valid for.
+
+    Sources and versions, the file of the test, and what all tests share.
+    """
+    shared = [
+        Path(__file__).with_name(name).read_bytes()
+        for name in ("statistical_asserts.py", "cases.py")
+    ]
+    return hashlib.sha256(
+        b"".join([f"{sources()} {versions()}".encode(), test.read_bytes(), *shared])
+    ).hexdigest()[:16]
+
+
+def read(file: Path) -> list[Proof]:
+    """The last line on every proof and stamp; one that was only announced counts as not run."""
+    found: dict[tuple[str, str], Proof] = {}
+    for text in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
+        try:
+            line = json.loads(text)
+        except json.JSONDecodeError:  # a run was killed while it wrote
+            continue
+        key = line["test"], line["stamp"]
+        if line["outcome"] != "not run" or key not in found:
+            found[key] = line
+    return [found[key] for key in sorted(found)]
+
+
+def passed(file: Path) -> set[tuple[str, str]]:
+    """Tests that have passed, with their stamps."""
+    return {(proof["test"], proof["stamp"]) for proof in read(file) if proof["outcome"] == "passed"}
+
+
+def is_current(proof: Proof) -> bool:
+    """Whether a proof is of the sources, versions and tests that are here now."""
+    path = Path(__file__).parents[2] / proof["test"].partition("::")[0]
+    return path.exists() and bool(proof["stamp"] == stamp(path))
+
+
+# What the package offers
+
+
+def fitting_functions() -> list[str]:
+    """Public names that run a sampler: those with an argument `warmup` or `particles`.
+
+    Functions and classes of the package, and the classes of its module `sklearn`.
+    """
+    things = {name: getattr(rv, name) for name in rv.__all__}
+    things |= {
+        f"sklearn.{name}": thing
+        for name, thing in vars(rv.sklearn).items()
+        if isinstance(thing, type) and thing.__module__ == rv.sklearn.__name__
+    }
+    parameters = {
+        name: inspect.signature(thing).parameters
+        for name, thing in things.items()
+        if callable(thing) and not (isinstance(thing, type) and issubclass(thing, Warning))
+    }
+    return [name for name, taken in parameters.items() if {"warmup", "particles"} & set(taken)]
+
+
+def offered() -> tuple[list[list[str]], list[list[str]]]:
+    """Pairs of model and sampler that `fit` takes, and those it refuses, with its sentence.
+
+    Every sampler of the registry is tried with every prior. The other functions choose their
+    sampler themselves; it is left empty here.
+    """
+    rng = np.random.default_rng(1)
+    mdp = rv.random_mdp(rng, 3, 3)
+    path = mdp.simulate(rng, [1.0, 0.0, -1.0], 400)
+    plain = mdp.decisions(path.states, path.actions)
+    labels = np.tile(list("abc"), len(plain))
+    labelled = rv.Decisions(plain.rows, plain.start, plain.chosen, actions=labels)
+    tried: list[tuple[str, str, rv.Decisions, dict[str, Any]]] = []
+    for entry in REGISTRY.entries:
+        if entry.noise == "correlated":
+            noisy = {"prior": rv.Normal(2.0), "noise": rv.CorrelatedNoise()}
+            tried.append(("choices, noise covariance", entry.name, labelled, noisy))
+        else:
+            tried += [(model, entry.name, plain, {"prior": PRIORS[model]}) for model in PRIORS]
+    takes, refuses = [], []
+    for model, sampler, decisions, arguments in sorted(
+        tried, key=lambda t: list(MODELS).index(t[0])
+    ):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", rv.NotConvergedWarning)
+                rv.fit(
+                    decisions,
+                    sampler=sampler,
+                    draws=100,
+                    warmup=100,
+                    chains=1,
+                    progress=False,
+                    **arguments,
+                )
+            takes.append([model, sampler])
+        except ValueError as sentence:
+            refuses.append([model, sampler, str(sentence)])
+    takes += [[model, ""] for model, function in MODELS.items() if function != "fit"]
+    new = [name for name in fitting_functions() if name not in MODELS.values()]
+    takes += [[f"the function {name}", ""] for name in new]
+    return takes, refuses
+
+
+# What is stored
+
+
+def summary(file: Path) -> dict[str, Any]:
+    """All that the page is made of."""
+    takes, refuses = offered()
+    return {
+        "made": str(datetime.date.fromtimestamp(file.stat().st_mtime)),
+        "revealed": rv.__version__,
+        "sources": sources(),
+        "versions": versions(),
+        "machine": f"{platform.system()}, {platform.machine()}, {os.cpu_count()} cores",
+        "offered": takes,
+        "refused": refuses,
+        "proofs": [compact(proof) for proof in read(file) if is_current(proof)],
+    }
+
+
+def compact(proof: Proof) -> Proof:
+    """A proof without its stamp, with what it measured gathered by kind and limit."""
+    groups: dict[Any, dict[str, Any]] = {}
+    for each in proof.get("measured", []):
+        if each["how"] == "mutant":
+            by = min(each["by"], key=margin)
+            each = each | {
+                "by": {"how": by["how"], "limit": by.get("limit"), "worst": worst_of(by)}
+            }
+        key = (each["how"], each.get("limit"), each.get("degrees"), each.get("mutant"))
+        if key not in groups:
+            groups[key] = dict(each)
+            continue
+        group = groups[key]
+        for name in ("z", "p", "counts", "alarm", "count"):
+            if name in group:
+                group[name] = group[name] + each[name]
+        if each.get("error") is not None:
+            group["error"] = max(group.get("error") or 0.0, each["error"])
+    kept = {key: value for key, value in proof.items() if key not in ("stamp", "measured")}
+    return kept | {"measured": list(groups.values())}
+
+
+def worst_of(measured: dict[str, Any]) -> float | None:
+    """The number that is furthest from right."""
+    worst = (
+        max(map(abs, measured["z"]))
+        if "z" in measured
+        else min(measured["p"])
+        if "p" in measured
+        else measured.get("error")
+    )
+    return None if worst is None else float(worst)
+
+
+def margin(measured: dict[str, Any]) -> float:
+    """How far the worst is from the limit, as a factor.
+
+    Below one where it is beyond, and zero where nothing was left to chance.
+    """
+    worst = worst_of(measured)
+    if worst is None:
+        return 0.0
+    return (
+        worst / measured["limit"]
+        if "p" in measured
+        else measured["limit"] / worst
+        if worst
+        else math.inf
+    )
+
+
+# What follows from it
+
+
+def measures(proofs: Iterable[Proof], *ways: str) -> Iterator[tuple[Proof, dict[str, Any]]]:
+    """What was measured in these ways, each with its proof.
+
+    Where a measurement names model or sampler itself, that is what its proof says here.
+    """
+    for proof in proofs:
+        for each in proof["measured"]:
+            if each["how"] in ways:
+                yield proof | {key: each[key] for key in ("model", "sampler") if key in each}, each
+
+
+def proves(proof: Proof, model: str, sampler: str) -> bool:
+    """Whether a proof is of this model and sampler; of any sampler where none is named."""
+    return proof.get("model") == model and (
+        not sampler or sampler in proof.get("sampler", "").split(" and ")
+    )
+
+
+def unproven(stored: dict[str, Any]) -> list[list[str]]:
+    """What is offered and has no proof that passed."""
+    right = [p for p in stored["proofs"] if p["outcome"] == "passed"]
+    seen = [proof for proof, _ in measures(right, *SCORED, "calibration", "same")]
+    return [pair for pair in stored["offered"] if not any(proves(proof, *pair) for proof in seen)]
+
+
+def failed_proofs(stored: dict[str, Any]) -> list[Proof]:
+    """Proofs that did not come out as they should."""
+    return [proof for proof in stored["proofs"] if proof["outcome"] == "failed"]
+
+
+def p_values(stored: dict[str, Any]) -> list[float]:
+    """The p-value of every check that is left to chance."""
+    found: list[float] = []
+    for _, each in measures(stored["proofs"], *SCORED, "calibration", "law"):
+        found += each["p"] if "p" in each else list(two_sided(each))
+    return found
+
+
+def two_sided(each: dict[str, Any]) -> Any:
+    """The chance of a z as large as each."""
+    return 2 * st.t.sf(np.abs(each["z"]), each["degrees"] or math.inf)
+
+
+def longest_calibrations(stored: dict[str, Any]) -> list[tuple[Proof, dict[str, Any]]]:
+    """Of every model, sampler and problem the calibration with most data sets."""
+    best: dict[tuple[str, str, str], tuple[Proof, dict[str, Any]]] = {}
+    for proof, each in measures(stored["proofs"], "calibration"):
+        key = model_sampler_problem(proof)
+        if key not in best or sum(best[key][1]["counts"][0]) < sum(each["counts"][0]):
+            best[key] = proof, each
+    return [
+        best[key]
+        for key in sorted(best, key=lambda key: (list(MODELS).index(key[0]), key[2], key[1]))
+    ]
+
+
+def model_sampler_problem(proof: Proof) -> tuple[str, str, str]:
+    """Model, sampler and problem."""
+    return (
+        proof.get("model", PARTS),
+        proof.get("variant") or proof.get("sampler", ""),
+        proof.get("problem", ""),
+    )
+
+
+def conclusion(stored: dict[str, Any]) -> str:
+    """The certificate in one line."""
+    wrong, bare = failed_proofs(stored), unproven(stored)
+    ran = [p for p in stored["proofs"] if p["outcome"] == "passed"]
+    if wrong or bare or not ran:
+        return (
+            f"NOT CERTIFIED: {len(wrong)} proofs failed, {len(bare)} of {len(stored['offered'])} "
+            "things that are offered have no proof"
+        )
+    long = sum(proof["long"] for proof in ran)
+    late = sum(proof["long"] and proof["outcome"] != "passed" for proof in stored["proofs"])
+    which = f"{long} long ones among them" if long else "the quick ones"
+    rest = f"; {late} long ones are still to come" if late else ""
+    return f"CERTIFIED: {len(ran)} proofs passed, {which}{rest}; everything that is offered has one"
