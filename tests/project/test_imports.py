@@ -28,7 +28,8 @@ HELPERS = {"_types", "_validation"}  # below everything
 LAYER_OF = {folder: layer for layer, folders in enumerate(LAYERS) for folder in folders}
 # The package's own __init__ imports from all layers but the last, and only the last imports it.
 PACKAGE_LAYER = len(LAYERS) - 1.5
-KERNEL_PARTS = {"numpy", "numba", "scipy.special"}  # scipy.special only for tables built at import
+# llvmlite writes machine code for numba; scipy.special only for tables built at import
+KERNEL_PARTS = {"numpy", "numba", "llvmlite", "scipy.special"}
 OPTIONAL_OR_SLOW = ["arviz", "matplotlib", "sklearn", "pyarrow", "pandas", "narwhals", "typer"]
 
 

@@ -34,6 +34,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(enco
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 # imported, and installed with another distribution that is declared
 COMES_WITH = {
+    "llvmlite": "numba",
     "xarray": "arviz",
     "pydantic": "fastapi",
     "starlette": "fastapi",

@@ -5,9 +5,10 @@ therefore carries a digest of all kernel sources: change one, and everything is 
 
 Numba compiles what a loop calls into the loop's own machine code, optimised for that loop, but
 under a name that all such copies share; in a process, the copy that was loaded first then serves
-all loops. Copies of arithmetic in a loose order differ in the last digit. So what else a process
-had run would decide the last digits of a draw, and a run resumed in a new process would go on to
-other draws. Here every loop keeps to its own copies.
+all loops. Were the compiler free to reorder sums or to round twice instead of once, copies would
+differ in the last digit, and what else a process had run would decide the last digits of a draw.
+So arithmetic is strict, copies are equal, and what needs vector instructions or fused steps says so
+itself (`vectors.py`).
 """
 
 import hashlib
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core.codegen import CPUCodeLibrary
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -42,42 +42,6 @@ def cache_folder() -> str:
 CACHE_FOLDER = cache_folder()
 
 
-def _keep_copies_private(library: Any) -> None:
-    """Hide the copies of our functions that a compiled loop holds from other loops.
-
-    A copy of ours is a function with this package's name in its own and linkage `linkonce_odr`,
-    "any of equal ones"; it becomes `internal`. What other libraries link in stays as it was: they
-    get a clone of the module from before.
-    """
-    held = [function for function in library._final_module.functions if not function.is_declaration]
-    copies = [f for f in held if f.linkage.name == "linkonce_odr" and "revealed" in f.name]
-    # The clone keeps functions that others may call, under linkages that can be merged.
-    if copies:
-        shared = library._final_module.clone()
-        for function in held:
-            if function.linkage.name == "external":
-                shared.get_function(function.name).linkage = "linkonce_odr"
-        library._shared_module = shared
-    for function in copies:
-        function.linkage = "internal"
-
-
-# Numba offers no hook at this point, so its method is replaced, for libraries of other users
-# without effect: they hold no function with this package's name.
-_finalize = CPUCodeLibrary._finalize_final_module
-
-
-def _finalize_privately(library: Any) -> None:
-    """Numba's last step before machine code, after the copies are made private."""
-    # A library loaded from the cache has its shared module already.
-    if library._shared_module is None:
-        _keep_copies_private(library)
-    _finalize(library)
-
-
-CPUCodeLibrary._finalize_final_module = _finalize_privately
-
-
 def is_compiled(loop: str = "") -> bool:
     """Whether machine code of these very sources is kept: any, or that of one loop.
 
@@ -91,9 +55,9 @@ def compile_for(loop: Any, arguments: tuple[Any, ...]) -> None:
     loop.compile(tuple(numba.typeof(argument) for argument in arguments))
 
 
-# Sums in whatever order suits the vector instructions, with fused multiply-adds; no NaN comes in,
-# and the sign of zero does not matter. Infinity does: a log probability may be one.
-FASTMATH_FLAGS = {"reassoc", "contract", "nnan", "nsz"}
+# No NaN comes in, and the sign of zero does not matter; infinity does, as a log probability may be
+# one. Flags that free the order or the rounding of sums have no place here: see the docstring.
+NO_NAN_FLAGS = {"nnan", "nsz"}
 
 
 def _compile(function: F, fastmath: set[str], callable_from_python: bool = True) -> F:
@@ -131,18 +95,15 @@ def compiled_internal(function: F) -> F:
     return _compile(function, set(), callable_from_python=False)
 
 
-def compiled_fastmath(function: F) -> F:
-    """Compile arithmetic on numbers that are never NaN, in whatever order is quickest.
-
-    As `compiled`, with the flags of `FASTMATH_FLAGS`.
-    """
-    return _compile(function, FASTMATH_FLAGS)
+def compiled_no_nan(function: F) -> F:
+    """Compile a loop on numbers that are never NaN: as `compiled`, with `NO_NAN_FLAGS`."""
+    return _compile(function, NO_NAN_FLAGS)
 
 
 def inlined(function: F) -> F:
     """Name a part of one loop: it is written into its caller before that is compiled.
 
-    Its arithmetic follows the caller's rules, fast or not.
+    Its arithmetic follows the caller's flags.
     """
     return cast(F, numba.njit(inline="always", error_model="numpy")(function))
 
@@ -154,13 +115,13 @@ def inlined_formula(function: F) -> F:
     every copy understood afresh. Numbers are never NaN.
     """
     return cast(
-        F, numba.njit(forceinline=True, error_model="numpy", fastmath=FASTMATH_FLAGS)(function)
+        F, numba.njit(forceinline=True, error_model="numpy", fastmath=NO_NAN_FLAGS)(function)
     )
 
 
-def fastmath_reduction(function: F) -> F:
-    """Compile a sum or maximum of numbers, in whatever order suits the vector instructions.
+def compiled_within(function: F) -> F:
+    """Compile a short loop that is not kept by itself, but within the loops that call it.
 
-    Not kept by itself, but within the loops that call it. Numbers are never NaN.
+    Numbers are never NaN.
     """
-    return cast(F, numba.njit(nogil=True, error_model="numpy", fastmath=FASTMATH_FLAGS)(function))
+    return cast(F, numba.njit(nogil=True, error_model="numpy", fastmath=NO_NAN_FLAGS)(function))

@@ -16,7 +16,7 @@ import numpy as np
 from revealed._types import Floats, Ints
 from revealed.kernels import utilities
 from revealed.kernels._compile import compiled_internal
-from revealed.kernels.design import Design, dot, multiply
+from revealed.kernels.design import Design, multiply
 from revealed.kernels.interweaving import (
     InterweavingDirections,
     InterweavingWorkspace,
@@ -34,6 +34,7 @@ from revealed.kernels.prior_scale import (
     mahalanobis_squared,
     rescale_given_noise,
 )
+from revealed.kernels.vectors import dot
 
 
 class AugmentationWorkspace(NamedTuple):

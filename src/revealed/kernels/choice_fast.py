@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from revealed._types import Floats, Ints, Singles
-from revealed.kernels._compile import compiled, compiled_fastmath, compiled_internal, inlined
+from revealed.kernels._compile import compiled, compiled_internal, compiled_no_nan, inlined
 from revealed.kernels.choice_exact import EXACT_RULE, ROOT_HALF, integrate_choice, write_ratios
 from revealed.kernels.choice_lattice import (
     FAST_RULE,
@@ -220,7 +220,7 @@ def log_likelihood_inline(
     return result
 
 
-@compiled_fastmath
+@compiled_no_nan
 def log_likelihood(
     utility_gap: Floats,
     rival_index: RivalIndex,

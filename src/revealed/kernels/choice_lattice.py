@@ -17,12 +17,13 @@ With gap_j = mu_j - mu_c the integrand is phi(z) times the product over rivals o
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from revealed._types import Floats, Singles
-from revealed.kernels._compile import fastmath_reduction, inlined
+from revealed.kernels import vectors
+from revealed.kernels._compile import inlined, inlined_formula
 from revealed.kernels.choice_tables import (
     CDF_TABLE,
     CELL_OFFSETS,
@@ -37,6 +38,7 @@ from revealed.kernels.choice_tables import (
     STRIDES,
 )
 from revealed.kernels.normal import LOG_ROOT_TWO_PI
+from revealed.kernels.vectors import multiply, multiply_add, sum_block
 
 
 class LatticeRule(NamedTuple):
@@ -85,6 +87,7 @@ MODE_SHIFTS = np.multiply(0.3, np.log(np.arange(1.0, 65.0)))
 
 # Unsigned positions need no test for negative ones.
 TWO, THREE, FOUR = np.uint64(2), np.uint64(3), np.uint64(4)
+ZERO = np.float32(0.0)
 
 
 class FixedStep(NamedTuple):
@@ -132,9 +135,9 @@ def place_nodes(
             i = np.uint32(
                 min(max(offset - gaps[j] * LATTICE.cells_per_unit, 0.0), LATTICE.cells - 1.0)
             )
-            slope += multiplicity[j] * DERIVATIVE_TABLE[i, 0]
-            curvature += multiplicity[j] * DERIVATIVE_TABLE[i, 1]
-            third += multiplicity[j] * DERIVATIVE_TABLE[i, 2]
+            slope = multiply_add(multiplicity[j], DERIVATIVE_TABLE[i, 0], slope)
+            curvature = multiply_add(multiplicity[j], DERIVATIVE_TABLE[i, 1], curvature)
+            third = multiply_add(multiplicity[j], DERIVATIVE_TABLE[i, 2], third)
         # Newton's step, and Halley's correction of it, which at most doubles it.
         move = slope / curvature
         mode += move / max(0.5, 1.0 - 0.5 * move * third / curvature)
@@ -159,15 +162,18 @@ def place_nodes(
     )
 
 
-@inlined
-def _polynomial(table: Singles, i: np.uint64, width: np.uint64, u: np.float32) -> np.float32:
-    """The table's polynomial at u, with coefficients `width` entries from one another."""
-    value: np.float32 = table[i] + u * (
-        table[i + width]
-        + u
-        * (table[i + TWO * width] + u * (table[i + THREE * width] + u * table[i + FOUR * width]))
-    )
-    return value
+@inlined_formula
+def _polynomials(table: Singles, i: np.uint64, width: np.uint64, u: np.float32) -> Any:
+    """The block of the table's polynomials at u, by Horner's rule.
+
+    Coefficients of one polynomial stand `width` entries from one another.
+    """
+    position = vectors.repeat(u)
+    value = vectors.load(table, i + FOUR * width)
+    value = multiply_add(position, value, vectors.load(table, i + THREE * width))
+    value = multiply_add(position, value, vectors.load(table, i + TWO * width))
+    value = multiply_add(position, value, vectors.load(table, i + width))
+    return multiply_add(position, value, vectors.load(table, i))
 
 
 @inlined
@@ -192,23 +198,19 @@ def _fill_block(
 
     The integrand goes into nodes, from `begin` on.
     """
-    width, at = np.uint64(PHASE_WIDTHS[step]), np.uint64(begin)
-    normal = np.uint64(NORMAL_ZERO[step] + k)
-    for q in range(LATTICE.nodes):
-        nodes[at + np.uint64(q)] = NORMAL_TABLE[normal + np.uint64(q)]
+    width = np.uint64(PHASE_WIDTHS[step])
+    block = vectors.load(NORMAL_TABLE, np.uint64(NORMAL_ZERO[step] + k))
     # Multiply by Phi of every rival, once for each of its copies. Right of the table Phi is one.
     left = float(k * STRIDES[step]) - LATTICE.low * LATTICE.cells_per_unit
     for j in range(count):
         y = left - gaps[j] * LATTICE.cells_per_unit
         if y < LATTICE.cells:
             a, u = _look_up(y, step)
+            cdf = _polynomials(CDF_TABLE, a, width, u)
             for _ in range(int(multiplicity[j])):
-                for q in range(LATTICE.nodes):
-                    nodes[at + np.uint64(q)] *= _polynomial(CDF_TABLE, a + np.uint64(q), width, u)
-    total = np.float32(0.0)
-    for q in range(LATTICE.nodes):
-        total += nodes[at + np.uint64(q)]
-    return float(total)
+                block = multiply(block, cdf)
+    vectors.store(nodes, np.uint64(begin), block)
+    return float(sum_block(block))
 
 
 @inlined
@@ -258,11 +260,8 @@ def sum_ratio(gap: float, nodes: Singles, low: int, high: int, step: int, k: int
         # Right of the table phi/Phi is zero.
         if y < LATTICE.cells:
             a, u = _look_up(y, step)
-            at = np.uint64(block)
-            for q in range(LATTICE.nodes):
-                total += nodes[at + np.uint64(q)] * _polynomial(
-                    RATIO_TABLE, a + np.uint64(q), width, u
-                )
+            ratios = _polynomials(RATIO_TABLE, a, width, u)
+            total += sum_block(multiply(vectors.load(nodes, np.uint64(block)), ratios))
     return float(total)
 
 
@@ -274,11 +273,11 @@ def _look_up_fixed(y: float) -> tuple[np.uint64, np.float32]:
     return np.uint64(THREE_RIVALS_OFFSETS[cell]), np.float32(inside - cell)
 
 
-@fastmath_reduction
+@inlined_formula
 def integrate_three_rivals(
     gap_1: float, gap_2: float, gap_3: float, bound: float, with_slopes: bool
 ) -> tuple[float, float, float, float, bool]:
-    """The sum of the integrand against three rivals, one block of nodes and nothing stored.
+    """The sum of the integrand against three rivals, one block of nodes, nothing stored.
 
     Then, if asked for, the sums of the integrand times phi/Phi of each, and whether the nodes were
     enough: whether the integrand at the last one is next to nothing.
@@ -291,54 +290,14 @@ def integrate_three_rivals(
     a, u = _look_up_fixed(left - gap_1 * LATTICE.cells_per_unit)
     b, v = _look_up_fixed(left - gap_2 * LATTICE.cells_per_unit)
     c, w = _look_up_fixed(left - gap_3 * LATTICE.cells_per_unit)
-    normal = np.uint64(THREE_RIVALS.zero + k)
-    total, sum_1, sum_2, sum_3 = np.float32(0.0), np.float32(0.0), np.float32(0.0), np.float32(0.0)
-    # Written twice, so that neither loop has a test inside.
+    width = THREE_RIVALS.width
+    others = multiply(_polynomials(CDF_TABLE, b, width, v), _polynomials(CDF_TABLE, c, width, w))
+    block = vectors.load(NORMAL_TABLE, np.uint64(THREE_RIVALS.zero + k))
+    block = multiply(multiply(block, _polynomials(CDF_TABLE, a, width, u)), others)
+    total, sum_1, sum_2, sum_3 = sum_block(block), ZERO, ZERO, ZERO
     if with_slopes:
-        for q in range(LATTICE.nodes):
-            n = np.uint64(q)
-            height = (
-                NORMAL_TABLE[normal + n]
-                * _polynomial(CDF_TABLE, a + n, THREE_RIVALS.width, u)
-                * (
-                    _polynomial(CDF_TABLE, b + n, THREE_RIVALS.width, v)
-                    * _polynomial(CDF_TABLE, c + n, THREE_RIVALS.width, w)
-                )
-            )
-            total += height
-            sum_1 += height * _polynomial(RATIO_TABLE, a + n, THREE_RIVALS.width, u)
-            sum_2 += height * _polynomial(RATIO_TABLE, b + n, THREE_RIVALS.width, v)
-            sum_3 += height * _polynomial(RATIO_TABLE, c + n, THREE_RIVALS.width, w)
-    else:
-        for q in range(LATTICE.nodes):
-            n = np.uint64(q)
-            total += (
-                NORMAL_TABLE[normal + n]
-                * _polynomial(CDF_TABLE, a + n, THREE_RIVALS.width, u)
-                * (
-                    _polynomial(CDF_TABLE, b + n, THREE_RIVALS.width, v)
-                    * _polynomial(CDF_TABLE, c + n, THREE_RIVALS.width, w)
-                )
-            )
-    # The last node once more: cheaper than to keep it from a loop that the vector unit unrolls.
-    last = normal + np.uint64(LATTICE.nodes - 1)
-    a, b, c = (
-        a + np.uint64(LATTICE.nodes - 1),
-        b + np.uint64(LATTICE.nodes - 1),
-        c + np.uint64(LATTICE.nodes - 1),
-    )
-    end = (
-        NORMAL_TABLE[last]
-        * _polynomial(CDF_TABLE, a, THREE_RIVALS.width, u)
-        * (
-            _polynomial(CDF_TABLE, b, THREE_RIVALS.width, v)
-            * _polynomial(CDF_TABLE, c, THREE_RIVALS.width, w)
-        )
-    )
-    return (
-        float(total),
-        float(sum_1),
-        float(sum_2),
-        float(sum_3),
-        end <= FAST_RULE.end_tolerance * total,
-    )
+        sum_1 = sum_block(multiply(block, _polynomials(RATIO_TABLE, a, width, u)))
+        sum_2 = sum_block(multiply(block, _polynomials(RATIO_TABLE, b, width, v)))
+        sum_3 = sum_block(multiply(block, _polynomials(RATIO_TABLE, c, width, w)))
+    enough = vectors.last_of_block(block) <= FAST_RULE.end_tolerance * total
+    return float(total), float(sum_1), float(sum_2), float(sum_3), enough

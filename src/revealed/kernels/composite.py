@@ -18,13 +18,13 @@ from revealed.kernels.augmentation_sweep import (
     augmentation_sweep,
     prior_quadratic_form,
 )
-from revealed.kernels.design import dot
 from revealed.kernels.hmc import HmcState, PathWorkspace, hmc_step
 from revealed.kernels.independence import Mixture, draw_from_mixture, mixture_log_density
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
 from revealed.kernels.prior_scale import PriorScale, draw_prior_sd
 from revealed.kernels.prior_scale_path import slice_sample_scale
 from revealed.kernels.skew_transform import skew_scalar, unskew_scalar
+from revealed.kernels.vectors import dot
 
 
 class Cycle(NamedTuple):

@@ -20,8 +20,8 @@ import numpy as np
 
 from revealed._types import Bools, Floats, Ints
 from revealed.kernels._compile import compiled
-from revealed.kernels.design import dot
 from revealed.kernels.normal import draw_below
+from revealed.kernels.vectors import dot
 
 
 class DifferencedDecisions(NamedTuple):

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from revealed._types import Floats, Ints
-from revealed.kernels._compile import fastmath_reduction
+from revealed.kernels._compile import compiled_within
+from revealed.kernels.vectors import dot, multiply_add
 
 
 class Design(NamedTuple):
@@ -51,7 +52,7 @@ class Design(NamedTuple):
         )
 
 
-@fastmath_reduction
+@compiled_within
 def multiply(design: Design, v: Floats, out: Floats) -> None:
     """Write X v into out (P,), for v (K,).
 
@@ -66,16 +67,16 @@ def multiply(design: Design, v: Floats, out: Floats) -> None:
             # Read once: the compiler cannot know that `out` and `v` do not overlap.
             coefficient = v[k]
             for p in range(out.size):
-                out[p] += columns[k, p] * coefficient
+                out[p] = multiply_add(columns[k, p], coefficient, out[p])
     else:
         for p in range(out.size):
             total = 0.0
             for i in range(indptr[p], indptr[p + 1]):
-                total += data[i] * v[indices[i]]
+                total = multiply_add(data[i], v[indices[i]], total)
             out[p] = total
 
 
-@fastmath_reduction
+@compiled_within
 def transpose_multiply(design: Design, y: Floats, out: Floats) -> None:
     """Write X' y into out (K,), for y (P,).
 
@@ -84,22 +85,10 @@ def transpose_multiply(design: Design, y: Floats, out: Floats) -> None:
     columns, indptr, indices, data = design
     if columns.size > 0:
         for k in range(out.size):
-            total = 0.0
-            for p in range(y.size):
-                total += columns[k, p] * y[p]
-            out[k] = total
+            out[k] = dot(columns[k], y)
     else:
         # Rows are met in order, columns are not: start from zero.
         out[:] = 0.0
         for p in range(y.size):
             for i in range(indptr[p], indptr[p + 1]):
-                out[indices[i]] += data[i] * y[p]
-
-
-@fastmath_reduction
-def dot(x: Floats, y: Floats) -> float:
-    """The inner product x'y, summed in whatever order suits the vector instructions."""
-    total = 0.0
-    for p in range(x.size):
-        total += x[p] * y[p]
-    return total
+                out[indices[i]] = multiply_add(data[i], y[p], out[indices[i]])

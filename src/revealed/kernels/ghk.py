@@ -21,8 +21,9 @@ from typing import NamedTuple
 import numpy as np
 
 from revealed._types import Bools, Floats, Ints
-from revealed.kernels._compile import compiled, compiled_fastmath
+from revealed.kernels._compile import compiled, compiled_no_nan
 from revealed.kernels.normal import log_cdf, log_cdf_and_ratio, quantile_from_log_cdf
+from revealed.kernels.vectors import multiply_add
 
 
 class OrderedRivals(NamedTuple):
@@ -142,7 +143,7 @@ def log_cdf_pairs(z: Floats, out: Floats) -> None:
         out[i, 1] = log_cdf(-z[i])
 
 
-@compiled_fastmath
+@compiled_no_nan
 def log_mean_weights(
     rivals: OrderedRivals,
     m: Floats,
@@ -170,8 +171,8 @@ def log_mean_weights(
             plus, minus = m[at], m[at]
             for j in range(k):
                 earlier = np.uint64(start[i] + j)
-                plus += factor[j] * work.t[earlier, 0]
-                minus += factor[j] * work.t[earlier, 1]
+                plus = multiply_add(factor[j], work.t[earlier, 0], plus)
+                minus = multiply_add(factor[j], work.t[earlier, 1], minus)
             scale = -1.0 / factor[k]
             plus, minus = scale * plus, scale * minus
             work.bound[at, 0], work.bound[at, 1] = plus, minus
@@ -199,7 +200,7 @@ def log_mean_weights(
     return total
 
 
-@compiled_fastmath
+@compiled_no_nan
 def log_mean_weights_backward(
     rivals: OrderedRivals,
     factors: Floats,
@@ -234,9 +235,10 @@ def log_mean_weights_backward(
             grad[k] += plus * work.bound[at, 0] + minus * work.bound[at, 1]
             for j in range(k):
                 earlier = np.uint64(start[i] + j)
-                grad[j] += plus * work.t[earlier, 0] + minus * work.t[earlier, 1]
-                work.grad_t[earlier, 0] += plus * factor[j]
-                work.grad_t[earlier, 1] += minus * factor[j]
+                by_pair = multiply_add(plus, work.t[earlier, 0], minus * work.t[earlier, 1])
+                grad[j] += by_pair
+                work.grad_t[earlier, 0] = multiply_add(plus, factor[j], work.grad_t[earlier, 0])
+                work.grad_t[earlier, 1] = multiply_add(minus, factor[j], work.grad_t[earlier, 1])
 
 
 @compiled

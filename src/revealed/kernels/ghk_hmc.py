@@ -14,7 +14,6 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.kernels._compile import compiled
-from revealed.kernels.design import dot
 from revealed.kernels.ghk import log_cdf_pairs, log_mean_weights
 from revealed.kernels.ghk_posterior import (
     GHKLogPosterior,
@@ -25,6 +24,7 @@ from revealed.kernels.ghk_posterior import (
     set_parameters,
 )
 from revealed.kernels.hmc import ADAPTATION, PATH, update_step_size
+from revealed.kernels.vectors import dot
 
 
 class Whitening(NamedTuple):

@@ -25,7 +25,7 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.kernels._compile import compiled
-from revealed.kernels.design import Design, dot, multiply, transpose_multiply
+from revealed.kernels.design import Design, multiply, transpose_multiply
 from revealed.kernels.ghk import (
     GHKWorkspace,
     OrderedRivals,
@@ -35,6 +35,7 @@ from revealed.kernels.ghk import (
     log_mean_weights_backward,
     make_ghk_workspace,
 )
+from revealed.kernels.vectors import dot
 
 
 class GHKLogPosterior(NamedTuple):

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from revealed._types import Floats, Ints
-from revealed.kernels._compile import compiled_internal, fastmath_reduction
-from revealed.kernels.design import dot
+from revealed.kernels._compile import compiled_internal, compiled_within
 from revealed.kernels.normal import draw_between
+from revealed.kernels.vectors import dot, multiply_add
 
 # Stands for infinity in bounds of s: the loops below are compiled for finite numbers only.
 UNBOUNDED = 1e300
@@ -52,7 +52,7 @@ class InterweavingWorkspace(NamedTuple):
     utility_gap: Floats
 
 
-@fastmath_reduction
+@compiled_within
 def _feasible_interval(margin_slope: Floats, gap: Floats) -> tuple[float, float]:
     """The smallest and largest s for which gap + s margin_slope stays non-negative.
 
@@ -68,7 +68,7 @@ def _feasible_interval(margin_slope: Floats, gap: Floats) -> tuple[float, float]
     return low, high
 
 
-@fastmath_reduction
+@compiled_within
 def _combine_rows(weights: Floats, rows: Floats, out: Floats) -> None:
     """Write weights (D,) @ rows (D, P) into out (P,).
 
@@ -79,7 +79,7 @@ def _combine_rows(weights: Floats, rows: Floats, out: Floats) -> None:
     for r in range(1, weights.size):
         weight = weights[r]
         for p in range(out.size):
-            out[p] += weight * rows[r, p]
+            out[p] = multiply_add(weight, rows[r, p], out[p])
 
 
 @compiled_internal

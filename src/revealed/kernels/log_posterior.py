@@ -17,16 +17,17 @@ from typing import NamedTuple
 import numpy as np
 
 from revealed._types import Floats
-from revealed.kernels._compile import compiled_fastmath, inlined
+from revealed.kernels._compile import compiled_no_nan, inlined
 from revealed.kernels.choice_fast import (
     ChoiceWorkspace,
     RivalIndex,
     log_likelihood_inline,
     make_choice_workspace,
 )
-from revealed.kernels.design import Design, dot, multiply, transpose_multiply
+from revealed.kernels.design import Design, multiply, transpose_multiply
 from revealed.kernels.prior_scale import interpolate_log_marginal
 from revealed.kernels.skew_transform import skew_derivative_scalar, skew_second_derivative_scalar
+from revealed.kernels.vectors import dot, multiply_add
 
 # Derivatives of skew curves that are multiplied before one logarithm is taken. Each lies between
 # 0.1 and 1.9, so a product of 16 lies between 1e-16 and 3e4; with hundreds it would underflow.
@@ -159,10 +160,10 @@ def _write_gradient(target: LogPosterior, workspace: PosteriorWorkspace, gradien
             k
         ] * derivative + skew_second_derivative_scalar(w, skew) / derivative
         for d in range(gradient.size):
-            gradient[d] += grad_w * target.unwhiten[k, d]
+            gradient[d] = multiply_add(grad_w, target.unwhiten[k, d], gradient[d])
 
 
-@compiled_fastmath
+@compiled_no_nan
 def log_posterior(
     target: LogPosterior, workspace: PosteriorWorkspace, x: Floats, floor: float, gradient: Floats
 ) -> float:

@@ -20,6 +20,7 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from revealed._types import Floats
 from revealed.kernels._compile import compiled, inlined_formula
+from revealed.kernels.vectors import multiply_add
 
 LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)  # log of the normal density's constant
 
@@ -81,6 +82,15 @@ QUANTILE_TABLE = _chebyshev_table(
 
 
 @inlined_formula
+def _evaluate_cell(table: Floats, i: np.uint64, u: float) -> float:
+    """The polynomial of cell i at the position u within it, by Horner's rule."""
+    value: float = table[i, GRID.degree]
+    for k in range(GRID.degree - 1, -1, -1):
+        value = multiply_add(u, value, table[i, k])
+    return value
+
+
+@inlined_formula
 def _tail_ratio(x: float) -> float:
     """phi(x) / Phi(x) for x <= -12, by the continued fraction, from its twelfth term inwards."""
     y = -x
@@ -101,17 +111,9 @@ def log_cdf(x: float) -> float:
     if x <= GRID.low:
         return -0.5 * x * x - LOG_ROOT_TWO_PI - math.log(_tail_ratio(x))
     y = (x - GRID.low) * GRID.cells_per_unit
-    i = int(y)
-    u = y - i - 0.5
-    value: float = LOG_CDF_TABLE[i, 0] + u * (
-        LOG_CDF_TABLE[i, 1]
-        + u
-        * (
-            LOG_CDF_TABLE[i, 2]
-            + u * (LOG_CDF_TABLE[i, 3] + u * (LOG_CDF_TABLE[i, 4] + u * LOG_CDF_TABLE[i, 5]))
-        )
-    )
-    return value
+    i = np.uint64(np.int64(y))  # unsigned: no test for a negative index
+    u = y - np.int64(y) - 0.5
+    return _evaluate_cell(LOG_CDF_TABLE, i, u)
 
 
 @inlined_formula
@@ -123,24 +125,13 @@ def log_cdf_and_ratio(x: float) -> tuple[float, float]:
         ratio = _tail_ratio(x)
         return -0.5 * x * x - LOG_ROOT_TWO_PI - math.log(ratio), ratio
     y = (x - GRID.low) * GRID.cells_per_unit
-    i = int(y)
-    u = y - i - 0.5
-    value = LOG_CDF_TABLE[i, 0] + u * (
-        LOG_CDF_TABLE[i, 1]
-        + u
-        * (
-            LOG_CDF_TABLE[i, 2]
-            + u * (LOG_CDF_TABLE[i, 3] + u * (LOG_CDF_TABLE[i, 4] + u * LOG_CDF_TABLE[i, 5]))
-        )
-    )
-    slope = LOG_CDF_TABLE[i, 1] + u * (
-        2.0 * LOG_CDF_TABLE[i, 2]
-        + u
-        * (
-            3.0 * LOG_CDF_TABLE[i, 3]
-            + u * (4.0 * LOG_CDF_TABLE[i, 4] + u * 5.0 * LOG_CDF_TABLE[i, 5])
-        )
-    )
+    i = np.uint64(np.int64(y))  # unsigned: no test for a negative index
+    u = y - np.int64(y) - 0.5
+    # Horner's rule for the polynomial and its derivative together.
+    value, slope = LOG_CDF_TABLE[i, GRID.degree], 0.0
+    for k in range(GRID.degree - 1, -1, -1):
+        slope = multiply_add(u, slope, value)
+        value = multiply_add(u, value, LOG_CDF_TABLE[i, k])
     # The slope is in u; a unit of x is so many cells.
     return value, GRID.cells_per_unit * slope
 
@@ -159,15 +150,7 @@ def quantile_from_log_cdf(p: float) -> float:
     y = (-math.log(-min(p, QUANTILE.max_log_cdf)) - QUANTILE.low) * GRID.cells_per_unit
     i = np.uint64(np.int64(y))  # unsigned: no test for a negative index
     u = y - np.int64(y) - 0.5
-    value: float = QUANTILE_TABLE[i, 0] + u * (
-        QUANTILE_TABLE[i, 1]
-        + u
-        * (
-            QUANTILE_TABLE[i, 2]
-            + u * (QUANTILE_TABLE[i, 3] + u * (QUANTILE_TABLE[i, 4] + u * QUANTILE_TABLE[i, 5]))
-        )
-    )
-    return value
+    return _evaluate_cell(QUANTILE_TABLE, i, u)
 
 
 @compiled

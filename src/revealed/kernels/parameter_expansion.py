@@ -18,7 +18,8 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.kernels._compile import compiled_internal
-from revealed.kernels.design import Design, dot, transpose_multiply
+from revealed.kernels.design import Design, transpose_multiply
+from revealed.kernels.vectors import dot
 
 
 class ExpansionMove(NamedTuple):

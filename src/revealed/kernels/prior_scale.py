@@ -19,8 +19,9 @@ import numpy as np
 
 from revealed._types import Floats, Ints
 from revealed.kernels._compile import compiled, compiled_internal, inlined, inlined_formula
-from revealed.kernels.design import Design, dot, multiply
+from revealed.kernels.design import Design, multiply
 from revealed.kernels.parameter_expansion import ExpansionMove, ExpansionWorkspace
+from revealed.kernels.vectors import dot
 
 # Degrees of freedom of the half-Student-t hyperprior. Four has a finite variance, a tail that lets
 # the data overrule the scale, and a closed-form tail probability: `student_tail` holds for it only.

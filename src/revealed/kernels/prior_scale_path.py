@@ -17,9 +17,10 @@ import numpy as np
 from revealed._types import Floats
 from revealed.kernels._compile import compiled_internal
 from revealed.kernels.choice_fast import log_likelihood_inline
-from revealed.kernels.design import dot, multiply
+from revealed.kernels.design import multiply
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace
 from revealed.kernels.prior_scale import interpolate_log_marginal
+from revealed.kernels.vectors import dot
 
 # The width, in log c, by which the slice is stepped out. Any width leaves the draws exact; a much
 # smaller one steps out more often, a much larger one shrinks more often.

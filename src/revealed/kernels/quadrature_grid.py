@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from revealed._types import Floats
-from revealed.kernels._compile import compiled, compiled_fastmath
+from revealed.kernels._compile import compiled, compiled_no_nan
 from revealed.kernels.normal import LOG_ROOT_TWO_PI
+from revealed.kernels.vectors import multiply_add
 
 
 class CellRule(NamedTuple):
@@ -63,7 +64,7 @@ def normal_density(left: float, step: float, mean: float, sd: float, out: Floats
     out[high:] = 0.0
 
 
-@compiled_fastmath
+@compiled_no_nan
 def integrate_cells(g: Floats, step: float, out: Floats) -> None:
     """Write the integral of g from every node to the next one into out.
 
@@ -76,8 +77,10 @@ def integrate_cells(g: Floats, step: float, out: Floats) -> None:
     out[g.size - 4 :] = 0.0
     for i in range(THREE, size - FOUR):
         a, b = g[i], g[i + ONE]
-        cell = CELL.outer * (g[i - THREE] + g[i + FOUR]) + CELL.middle * (g[i - TWO] + g[i + THREE])
-        cell += CELL.inner * (g[i - ONE] + g[i + TWO]) + CELL.end * (a + b)
+        cell = CELL.outer * (g[i - THREE] + g[i + FOUR])
+        cell = multiply_add(CELL.middle, g[i - TWO] + g[i + THREE], cell)
+        cell = multiply_add(CELL.inner, g[i - ONE] + g[i + TWO], cell)
+        cell = multiply_add(CELL.end, a + b, cell)
         out[i] = step * min(max(cell, min(a, b)), CELL.max_excess * max(a, b))
 
 
@@ -100,7 +103,7 @@ def integrate_from_right(cell: Floats, out: Floats) -> None:
         out[last - i] = total
 
 
-@compiled_fastmath
+@compiled_no_nan
 def shift(values: Floats, offset: float, out: Floats) -> None:
     """Write into node i of out what values have at i - offset.
 
@@ -131,8 +134,9 @@ def shift(values: Floats, offset: float, out: Floats) -> None:
     for i in range(np.uint64(low), np.uint64(max(high, low))):
         # wraps round where whole is negative, and back again
         j = np.uint64(i + np.uint64(whole))
-        total = p * values[j - THREE] + q * values[j - TWO] + r * values[j - ONE] + s * values[j]
-        total += (
-            t * values[j + ONE] + v * values[j + TWO] + w * values[j + THREE] + x * values[j + FOUR]
-        )
-        out[i] = max(total, 0.0)
+        # two sums of four: an addition waits for the one before it
+        left = multiply_add(q, values[j - TWO], p * values[j - THREE])
+        left = multiply_add(s, values[j], multiply_add(r, values[j - ONE], left))
+        right = multiply_add(v, values[j + TWO], t * values[j + ONE])
+        right = multiply_add(x, values[j + FOUR], multiply_add(w, values[j + THREE], right))
+        out[i] = max(left + right, 0.0)

@@ -41,7 +41,8 @@ from typing import NamedTuple
 import numpy as np
 
 from revealed._types import Bools, Floats, Ints
-from revealed.kernels._compile import compiled, compiled_fastmath, inlined
+from revealed.kernels import vectors
+from revealed.kernels._compile import compiled, compiled_no_nan, inlined
 from revealed.kernels.quadrature_grid import (
     integrate_cells,
     integrate_from_left,
@@ -49,6 +50,7 @@ from revealed.kernels.quadrature_grid import (
     normal_density,
     shift,
 )
+from revealed.kernels.vectors import multiply_add
 
 
 class GridSettings(NamedTuple):
@@ -316,7 +318,7 @@ def _unordered_gradient(
     return grad_log_margin
 
 
-@compiled_fastmath
+@compiled_no_nan
 def _subset_integrand(
     density: Floats,
     values: Floats,
@@ -342,16 +344,32 @@ def _subset_integrand(
         if subset >> j & 1:
             f, v = density[first + j], values[first_row + (subset ^ (1 << j))]
             for i in range(nodes):
-                out[i] += f[i] * v[i]
+                out[i] = multiply_add(f[i], v[i], out[i])
 
 
-@compiled_fastmath
+@compiled_no_nan
 def _moments(
     a: Floats, f: Floats, h: Floats, begin: float, step: float
 ) -> tuple[float, float, float]:
     """Sums of a f h times 1, x and x^2, with x = begin, begin + step, ..."""
-    mass, moment, square = 0.0, 0.0, 0.0
-    for i in range(np.uint64(a.size)):
+    # Eight partial sums each, then what is left of the nodes.
+    masses, moments, squares = vectors.repeat(0.0), vectors.repeat(0.0), vectors.repeat(0.0)
+    width, lanes = vectors.repeat(step), vectors.count_up()
+    whole = np.uint64(a.size) // vectors.EIGHT * vectors.EIGHT
+    for i in range(np.uint64(0), whole, vectors.EIGHT):
+        x = multiply_add(width, lanes, vectors.repeat(begin + step * np.int64(i)))
+        term = vectors.multiply(
+            vectors.multiply(vectors.load(a, i), vectors.load(f, i)), vectors.load(h, i)
+        )
+        masses = vectors.add(masses, term)
+        moments = multiply_add(term, x, moments)
+        squares = multiply_add(vectors.multiply(term, x), x, squares)
+    mass, moment, square = (
+        vectors.sum_block(masses),
+        vectors.sum_block(moments),
+        vectors.sum_block(squares),
+    )
+    for i in range(whole, np.uint64(a.size)):
         term, x = a[i] * f[i] * h[i], begin + step * np.int64(i)
         mass += term
         moment += term * x
@@ -359,21 +377,21 @@ def _moments(
     return mass, moment, square
 
 
-@compiled_fastmath
+@compiled_no_nan
 def _multiply_by(out: Floats, factor: Floats) -> None:
     """Multiply out by factor, node by node, in place."""
     for i in range(np.uint64(out.size)):
         out[i] *= factor[i]
 
 
-@compiled_fastmath
+@compiled_no_nan
 def _scale_into(values: Floats, factor: float, out: Floats) -> None:
     """Write values times a number into out."""
     for i in range(np.uint64(out.size)):
         out[i] = factor * values[i]
 
 
-@compiled_fastmath
+@compiled_no_nan
 def _within_margin(near: Floats, far: Floats, out: Floats) -> None:
     """Write what lies within the margin: one running integral less the same shifted."""
     for i in range(np.uint64(out.size)):

@@ -29,8 +29,8 @@ from revealed.kernels.choice_fast import (
     log_likelihood,
     make_choice_workspace,
 )
-from revealed.kernels.design import dot
 from revealed.kernels.hmc import ADAPTATION, PATH, update_step_size
+from revealed.kernels.vectors import dot
 
 # Shares of g that an update of a row keeps: none, half, most; one of them is drawn each time. None
 # goes furthest where choices say little, most is accepted where they say much.

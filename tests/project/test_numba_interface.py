@@ -1,0 +1,58 @@
+"""Only numba's public interface is used: private names come and go with its versions."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Imports by this package of other parts of numba fail, as if those were gone; numba's own go on.
+WITHOUT_PRIVATE_NAMES = """
+import builtins
+import numba
+import_as_usual = builtins.__import__
+
+def refuse_private_parts(name, globals=None, locals=None, fromlist=(), level=0):
+    importer = (globals or {}).get("__name__", "")
+    parts = {name, *(f"{name}.{part}" for part in fromlist or ())}
+    private = [part for part in parts if part.startswith(("numba.core", "numba.np", "numba.cpython"))]
+    if importer.partition(".")[0] == "revealed" and private:
+        raise ImportError(f"{importer} imports {private[0]}")
+    return import_as_usual(name, globals, locals, fromlist, level)
+
+builtins.__import__ = refuse_private_parts
+before = dict(vars(numba.core.codegen.CPUCodeLibrary))
+"""
+USE = """
+import importlib, pkgutil
+import numpy as np
+import revealed as rv
+import revealed.kernels
+for module in pkgutil.iter_modules(revealed.kernels.__path__):
+    importlib.import_module(f"revealed.kernels.{module.name}")
+# Machine code imports numba's own parts, in the name of the module that calls it.
+builtins.__import__ = import_as_usual
+features = np.random.default_rng(1).normal(size=(20, 2))
+decisions = rv.Decisions(features, range(0, 21, 2), [0, 1] * 5)
+posterior = rv.fit(decisions, draws=20, warmup=20, chains=1, seed=1, progress=False)
+assert np.isfinite(posterior.draws).all()
+assert dict(vars(numba.core.codegen.CPUCodeLibrary)) == before, "a private part of numba was replaced"
+print("works")
+"""
+PRIVATE_IMPORT = """
+exec(compile("from numba.core.codegen import CPUCodeLibrary", "m", "exec"), {"__name__": "revealed.m"})
+"""
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+
+
+def test_every_kernel_is_imported_and_a_fit_runs_where_numba_has_no_private_names() -> None:
+    done = run(WITHOUT_PRIVATE_NAMES + USE)
+    assert done.stdout.strip() == "works", done.stderr
+
+
+def test_the_simulation_refuses_a_private_import() -> None:
+    done = run(WITHOUT_PRIVATE_NAMES + PRIVATE_IMPORT)
+    assert "revealed.m imports numba.core.codegen" in done.stderr
