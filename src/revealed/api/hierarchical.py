@@ -27,6 +27,7 @@ from revealed.results.population import Population
 from revealed.samplers.executors import check_client
 from revealed.samplers.hierarchical import HierarchicalSampler
 from revealed.samplers.memory import FEWER_DRAWS, MEMORY, refuse_too_large
+from revealed.samplers.per_draw import multiply_draws
 from revealed.samplers.run import Run
 
 
@@ -173,7 +174,8 @@ def _collect(run: Run, groups: int, basis: Floats) -> tuple[Floats, Floats, Floa
         while chain.draws:
             made = chain.draws.pop(0)[: shape[1] - copied]
             now = slice(copied, copied + len(made))
-            mean[c, now] = made[:, :end_of_mean] @ basis.T
+            mean[c, now] = multiply_draws(made[:, :end_of_mean], basis)
+            # stacks of matrices: each draw's product is its own already
             free = made[:, end_of_mean:end_of_covariance].reshape(-1, width, width)
             covariance[c, now] = basis @ free @ basis.T
             values[c, now] = made[:, end_of_covariance:].reshape(len(made), -1, width) @ basis.T

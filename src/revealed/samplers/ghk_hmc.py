@@ -31,6 +31,7 @@ from revealed.models.likelihood import posterior_mode
 from revealed.models.noise import ResolvedNoise
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.base import State, Stats
+from revealed.samplers.per_draw import multiply_draws
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,10 @@ class GHKSampler:
         covariance = root @ root.transpose(0, 2, 1) / scale[:, None, None] ** 2
         low = np.tril_indices(self.size)
         return np.hstack(
-            [theta[:, :n_free] @ basis.T / scale[:, None], covariance[:, low[0], low[1]]]
+            [
+                multiply_draws(theta[:, :n_free], basis) / scale[:, None],
+                covariance[:, low[0], low[1]],
+            ]
         )
 
     def init(self, rng: np.random.Generator, position: Floats | None) -> State:

@@ -364,7 +364,9 @@ class IBISSampler:
             "log_evidence": np.full(draws, particles.log_evidence),
         }
         if self.resolved_prior.scale is not None:
-            stats["prior_sd"] = draw_prior_sds(rng, self.resolved_prior, values)
+            # One by one, so that no number depends on how many are drawn now (`per_draw.py`).
+            one_by_one = [draw_prior_sds(rng, self.resolved_prior, v[None]) for v in values]
+            stats["prior_sd"] = np.concatenate(one_by_one)
         return state | {"n_drawn": np.array([first + draws])}, values, stats
 
 
