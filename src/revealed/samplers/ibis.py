@@ -215,7 +215,7 @@ def _rejuvenate(
     step_size, _ = adapt_step_size(
         rng, target, workspace, 0.5, x[rng.integers(len(x))], IBIS.step_size_moves
     )
-    cost = CostModel.at(target, workspace, x[0], decisions.rows.shape[0])
+    cost = CostModel.at(target, x[0], decisions.rows.shape[0])
     proposal = (
         fit_proposal(rng, target, workspace, x, IBIS.proposal_draws)
         if sampler.mixture_feasible

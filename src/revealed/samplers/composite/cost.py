@@ -16,7 +16,11 @@ from revealed.kernels.choice_fast import RivalIndex
 from revealed.kernels.choice_lattice import FAST_RULE
 from revealed.kernels.composite import Cycle
 from revealed.kernels.independence import Mixture
-from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
+from revealed.kernels.log_posterior import (
+    LogPosterior,
+    log_posterior,
+    make_posterior_workspace,
+)
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,11 @@ class CostModel:
     width: int
 
     @staticmethod
-    def at(target: LogPosterior, workspace: PosteriorWorkspace, x: Floats, rows: int) -> CostModel:
+    def at(target: LogPosterior, x: Floats, rows: int) -> CostModel:
         """Count the terms of an evaluation at x (D,), and of a sweep over so many rows."""
-        # The evaluation leaves the rivals' utility gaps at x in the workspace.
+        # The evaluation leaves the rivals' utility gaps at x in its workspace; one of its own, so
+        # that nothing of the caller's changes.
+        workspace = make_posterior_workspace(target)
         log_posterior(target, workspace, x, -np.inf, np.empty(0))
         relevant = count_relevant_rivals(target.rival_index, workspace.utility_gap)
         width, rivals = len(x), len(target.rival_index.multiplicity)

@@ -212,7 +212,7 @@ def adapt_paths(
     target, workspace = sampler.posterior(transform)
     step_size, draws = adapt_step_size(rng, target, workspace, 0.5, state["x"], window)
     x = draws[-1].copy()
-    cost = CostModel.at(target, workspace, x, sampler.decisions.rows.shape[0])
+    cost = CostModel.at(target, x, sampler.decisions.rows.shape[0])
     return state | {
         "x": x,
         "warmup/values": np.concatenate([state["warmup/values"], transform.value(draws)]),
