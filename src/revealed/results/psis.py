@@ -15,9 +15,9 @@ from revealed._types import Floats
 def pareto_k(log_weights: Floats) -> float:
     """Shape of the generalised Pareto distribution that the largest importance weights follow.
 
-    Above 0.7 an importance sample, or an independence sampler, is not to be relied on (Vehtari and
-    others 2024). Estimated as Zhang and Stephens (2009) do; minus infinity where the weights are
-    all the same.
+    Above 0.7 an importance sample, or an independence sampler, is not to be relied on, nor one of S
+    weights above 1 - 1 / log10(S), which is less where S < 2200 (Vehtari and others 2024).
+    Estimated as Zhang and Stephens (2009) do; minus infinity where the weights are all the same.
     """
     # relative to the largest, so that nothing overflows
     ordered = np.exp(np.sort(log_weights) - np.max(log_weights))
@@ -29,7 +29,7 @@ def pareto_smoothed(log_weights: Floats) -> tuple[Floats, float]:
 
     The largest weights are replaced by what the Pareto distribution fitted to them expects. No
     weight becomes larger than the largest was, and the shape is drawn a little towards 1/2 (Vehtari
-    and others 2024, section 3).
+    and others 2024).
     """
     largest, order = np.max(log_weights), np.argsort(log_weights)
     ordered = np.exp(log_weights[order] - largest)

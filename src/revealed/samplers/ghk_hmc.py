@@ -38,14 +38,15 @@ from revealed.samplers.per_draw import multiply_draws
 class GHKSettings:
     """Settings of warm-up and paths, found by experiment; wrong ones cost time, not correctness.
 
-    path_length: in whitened coordinates. target_acceptance: that steps aim at (Hoffman and Gelman
-    2014). windows: shares of a warm-up, after each of which order, metric and step size are adapted
-    again. curvature_windows: so many of the first find a metric from curvature alone, as their
-    draws are too few for a covariance. min_warmup: a shorter one adapts nothing. curvature_draws:
-    over how many draws curvature is averaged. covariance_power: how far the metric goes from mean
-    curvature, 0, to covariance, 1. min_curvature: the least that is believed, in units of each
-    coordinate's own; with less, a path runs off where the posterior is not concave.
-    initial_step_size: a cautious one. difference_step: of the gradient, in units of theta.
+    path_length: in whitened coordinates. target_acceptance: that dual averaging (Hoffman and Gelman
+    2014) aims at; Stan's default. windows: shares of a warm-up, after each of which order, metric
+    and step size are adapted again. curvature_windows: so many of the first find a metric from
+    curvature alone, as their draws are too few for a covariance. min_warmup: a shorter one adapts
+    nothing. curvature_draws: over how many draws curvature is averaged. covariance_power: how far
+    the metric goes from mean curvature, 0, to covariance, 1. min_curvature: the least that is
+    believed, in units of each coordinate's own; with less, a path runs off where the posterior is
+    not concave. initial_step_size: a cautious one. difference_step: of the gradient, in units of
+    theta.
     """
 
     path_length: float = 2.5

@@ -61,7 +61,7 @@ class HierarchicalSettings:
 
     path_length: of a group's Hamiltonian path in whitened coordinates; a normal law is crossed in
     pi / 2, and a little more is better with heavy tails.
-    target_acceptance: of paths; Stan's default (Hoffman and Gelman 2014).
+    target_acceptance: of paths; Stan's default.
     initial_step_size: a cautious one, before any is adapted. min_step_size, max_step_size: bounds
     while it adapts; leapfrog is unstable from 2 on. independence_moves: of a group, before its
     path. window_ends: shares of the warm-up; where a window ends, metrics are adapted from the

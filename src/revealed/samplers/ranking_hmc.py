@@ -46,7 +46,8 @@ class RankingSettings:
     and the third window measure the widths of the posterior. rate, rate_power: the log step size
     changes by rate n^-power times the error (Robbins and Monro 1951). initial_step_size,
     min_step_size: in units of the posterior sd. walk_scale: of the random walk, in sds of the log
-    spread given the skills; about 2 is best in one dimension (Roberts, Gelman and Gilks 1997).
+    spread given the skills; in one dimension 2.4 is best under a normal law (Gelman, Roberts and
+    Gilks 1996), and somewhat less costs little.
     """
 
     target_acceptance: float = 0.8

@@ -36,14 +36,14 @@ from revealed.samplers.composite.cycle import min_ess
 class UnknownTransitionsSettings:
     """Settings of warm-up and paths; wrong ones cost time, never correctness.
 
-    path_length: in units of the posterior's sds. target_acceptance: that steps aim at (Hoffman and
-    Gelman 2014). min_warmup: a shorter one adapts nothing. windows: shares of warm-up; each adapts
-    a step size, and all but the last how far the next should reach; what remains measures.
-    initial_step_size: that of a chain that was not warmed up. ess_per_draw, max_moves_per_draw: a
-    kept draw takes as many iterations as make it worth about this many independent ones, up to a
-    maximum. min_shape: a cell with less than this of prior and transitions has a tail that no one
-    step size suits; its steps grow no longer. prior_draws: how many draws a cell's first guess of
-    its spread counts as.
+    path_length: in units of the posterior's sds. target_acceptance: that dual averaging (Hoffman
+    and Gelman 2014) aims at; Stan's default. min_warmup: a shorter one adapts nothing. windows:
+    shares of warm-up; each adapts a step size, and all but the last how far the next should reach;
+    what remains measures. initial_step_size: that of a chain that was not warmed up. ess_per_draw,
+    max_moves_per_draw: a kept draw takes as many iterations as make it worth about this many
+    independent ones, up to a maximum. min_shape: a cell with less than this of prior and
+    transitions has a tail that no one step size suits; its steps grow no longer. prior_draws: how
+    many draws a cell's first guess of its spread counts as.
     """
 
     path_length: float = 1.9

@@ -20,8 +20,9 @@ from revealed.results.diagnostics import ess_bulk, ess_sd
 from revealed.samplers.composite.cost import CostModel
 from revealed.samplers.composite.proposal import Proposal, null_mixture
 
-# The acceptance probability that the step size of Hamiltonian paths is adapted to (Hoffman and
-# Gelman 2014). Lower means longer steps and more rejections, higher more steps in a path.
+# The acceptance probability that the step size of Hamiltonian paths is adapted to by dual averaging
+# (Hoffman and Gelman 2014); the value is Stan's default. Lower means longer steps and more
+# rejections, higher more steps in a path.
 TARGET_ACCEPTANCE = 0.8
 # The length of a Hamiltonian path where the posterior has sd one in every direction. A normal is
 # forgotten at pi / 2; a little more serves the directions that are wider. Much shorter paths walk
