@@ -2,14 +2,18 @@
 
 Results come back in the order of the chunks, so that their sum is the same to the last bit whoever
 does the work. On a cluster chunks stay where they are, and only numbers travel.
+
+Passes here are few and long, over chunks that may not fit into memory, and each result is used as
+it comes, so that a pass can be written down and resumed. Those over groups (`partitions.py`) are
+thousands and short, by several chains at once, each with arguments for every partition, and want
+all results together: they have executors of their own.
 """
 
 from __future__ import annotations
 
 import os
-import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -118,19 +122,13 @@ class DaskExecutor:
     """
 
     def __init__(self, chunks: ChunkedDecisions, client: Any) -> None:
-        self.client = client
-        with warnings.catch_warnings():
-            # decisions in memory go out with their task, so that they can be sent again
-            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-            if isinstance(chunks, InMemoryChunks):
-                self._chunks = [
-                    client.submit(prepare, *chunks.load(i), pure=False) for i in range(len(chunks))
-                ]
-            else:
-                self._chunks = [
-                    client.submit(_load_and_prepare, chunks, i, pure=False)
-                    for i in range(len(chunks))
-                ]
+        self.client, count = client, len(chunks)
+        # decisions in memory go out with their task, so that they can be sent again
+        self._chunks = (
+            submit_parts(client, prepare, (chunks.load(i) for i in range(count)))
+            if isinstance(chunks, InMemoryChunks)
+            else submit_parts(client, _load_and_prepare, ((chunks, i) for i in range(count)))
+        )
 
     def map(
         self, function: Callable[..., Floats], *arguments: Any, first: int = 0
@@ -209,6 +207,21 @@ def make_executor(chunks: ChunkedDecisions, client: Any, threads: int | None) ->
         return ThreadExecutor(chunks, threads)
     check_client(client)
     return DaskExecutor(chunks, client)
+
+
+def submit_parts(
+    client: Any, function: Callable[..., Any], parts: Iterable[tuple[Any, ...]]
+) -> list[Any]:
+    """A future of function(*part) for every part of the data, to be held by the cluster.
+
+    The scheduler remembers how each was made, and makes it again where a worker is lost with it.
+    """
+    import dask
+
+    # the data have to be sent, however large: no warning about it
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        # pure=False: parts that look alike are different tasks
+        return [client.submit(function, *part, pure=False) for part in parts]
 
 
 def check_client(client: Any) -> None:

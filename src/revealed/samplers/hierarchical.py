@@ -46,9 +46,9 @@ from revealed.samplers.noncentred import (
     slice_sample_sd,
 )
 from revealed.samplers.partitions import (
-    DaskExecutor,
-    Executor,
-    ThreadExecutor,
+    DaskPartitionExecutor,
+    PartitionExecutor,
+    ThreadPartitionExecutor,
     make_partitions,
 )
 
@@ -91,7 +91,7 @@ class HierarchicalSampler:
     partition_start: where each partition's groups begin, then N.
     """
 
-    executor: Executor
+    executor: PartitionExecutor
     partition_start: Ints
     prior: PopulationPrior
 
@@ -115,10 +115,10 @@ class HierarchicalSampler:
         prior of the sds. cluster: a Dask client, or None for threads of this process.
         """
         partitions, start = make_partitions(decisions, group, prior.basis)
-        executor: Executor = (
-            ThreadExecutor(partitions, threads)
+        executor: PartitionExecutor = (
+            ThreadPartitionExecutor(partitions, threads)
             if cluster is None
-            else DaskExecutor(partitions, cluster)
+            else DaskPartitionExecutor(partitions, cluster)
         )
         population_prior = PopulationPrior(
             prior.mean @ prior.basis, prior.precision, scale, scale_groups(prior)

@@ -21,6 +21,7 @@ from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.data.unique import deduplicate
 from revealed.kernels.group_values import GroupedDecisions
+from revealed.samplers.executors import submit_parts
 
 # About how many decisions a partition has: a pass over them takes a few hundredths of a second.
 # Fewer spend their time on sending tasks, more leave workers idle. Changing it changes draws.
@@ -86,8 +87,8 @@ def prepare_partition(decisions: Decisions, group: Ints, basis: Floats) -> Group
     )
 
 
-class Executor(Protocol):
-    """What works on the partitions."""
+class PartitionExecutor(Protocol):
+    """What works on the partitions; `executors.py` says why chunks have others."""
 
     def map(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
         """function(groups, *own) for every partition in order.
@@ -101,7 +102,7 @@ class Executor(Protocol):
         ...
 
 
-class ThreadExecutor:
+class ThreadPartitionExecutor:
     """The work done by threads of this process."""
 
     def __init__(self, partitions: Sequence[Partition], threads: int | None = None) -> None:
@@ -119,22 +120,15 @@ class ThreadExecutor:
         return parts
 
 
-class DaskExecutor:
+class DaskPartitionExecutor:
     """The work done by the workers of a ``dask.distributed.Client``.
 
-    Partitions stay with them, and only numbers travel. The scheduler remembers how every partition
-    was made, and makes it again where a worker is lost with it.
+    Partitions stay with them, and only numbers travel.
     """
 
     def __init__(self, partitions: Sequence[Partition], client: Any) -> None:
-        import dask
-
         self.client = client
-        # the decisions have to be sent, however large: no warning about it
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-            self.partitions = [
-                client.submit(prepare_partition, *partition, pure=False) for partition in partitions
-            ]
+        self.partitions = submit_parts(client, prepare_partition, partitions)
         self._cached: deque[tuple[Floats, list[Any]]] = deque(maxlen=MAX_CACHED_ARRAYS)
 
     def map(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
