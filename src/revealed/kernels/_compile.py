@@ -108,15 +108,20 @@ def inlined(function: F) -> F:
     return cast(F, numba.njit(inline="always", error_model="numpy")(function))
 
 
+# For functions that only other loops call: wrappers take as long to compile as a small loop.
+NO_WRAPPERS = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+
+
 def inlined_formula(function: F) -> F:
     """Compile a formula that stands in many loops, once; its machine code is written into them.
 
     By the optimiser, after each is compiled: that takes half as long as with `inlined`, which has
     every copy understood afresh. Numbers are never NaN.
     """
-    return cast(
-        F, numba.njit(forceinline=True, error_model="numpy", fastmath=NO_NAN_FLAGS)(function)
+    decorate = numba.njit(
+        forceinline=True, error_model="numpy", fastmath=NO_NAN_FLAGS, **NO_WRAPPERS
     )
+    return cast(F, decorate(function))
 
 
 def compiled_within(function: F) -> F:
@@ -124,4 +129,5 @@ def compiled_within(function: F) -> F:
 
     Numbers are never NaN.
     """
-    return cast(F, numba.njit(nogil=True, error_model="numpy", fastmath=NO_NAN_FLAGS)(function))
+    decorate = numba.njit(nogil=True, error_model="numpy", fastmath=NO_NAN_FLAGS, **NO_WRAPPERS)
+    return cast(F, decorate(function))

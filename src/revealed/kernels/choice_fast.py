@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from revealed._types import Floats, Ints, Singles
-from revealed.kernels._compile import compiled, compiled_internal, compiled_no_nan, inlined
+from revealed.kernels._compile import compiled, compiled_internal, compiled_no_nan, inlined_formula
 from revealed.kernels.choice_exact import EXACT_RULE, ROOT_HALF, integrate_choice, write_ratios
 from revealed.kernels.choice_lattice import (
     FAST_RULE,
@@ -77,7 +77,7 @@ def make_choice_workspace(rival_index: RivalIndex) -> ChoiceWorkspace:
     )
 
 
-@inlined
+@inlined_formula
 def _relevant_rivals(
     utility_gap: Floats,
     start: Ints,
@@ -114,20 +114,25 @@ def _relevant_rivals(
 
 @compiled_internal
 def _integrate_exactly(
-    workspace: ChoiceWorkspace, count: np.uint64, bound: float
+    gaps: Floats,
+    multiplicity: Floats,
+    count: np.uint64,
+    bound: float,
+    repeated_gaps: Floats,
+    node_weights: Floats,
 ) -> tuple[float, float, float, int]:
     """One decision by the exact rule: log P, and its nodes as `integrate_choice` returns them."""
     # The exact rule knows no multiplicities: write equal rivals out.
     copies = 0
     for j in range(count):
-        for _ in range(int(workspace.multiplicity[j])):
-            workspace.repeated_gaps[copies] = workspace.gaps[j]
+        for _ in range(int(multiplicity[j])):
+            repeated_gaps[copies] = gaps[j]
             copies += 1
-    return integrate_choice(workspace.repeated_gaps[:copies], bound, workspace.node_weights)
+    return integrate_choice(repeated_gaps[:copies], bound, node_weights)
 
 
-@inlined
-def log_likelihood_inline(
+@compiled_no_nan
+def log_likelihood(
     utility_gap: Floats,
     rival_index: RivalIndex,
     workspace: ChoiceWorkspace,
@@ -140,7 +145,7 @@ def log_likelihood_inline(
     (R,), unless that is empty.
     """
     start, all_multiplicity, weight = rival_index
-    rivals, gaps, multiplicity, nodes, _, node_weights, node_ratios = workspace
+    rivals, gaps, multiplicity, nodes, repeated_gaps, node_weights, node_ratios = workspace
     with_slopes = slope.size > 0
     slope[:] = 0.0
     result = 0.0
@@ -208,7 +213,9 @@ def log_likelihood_inline(
                         )
                 continue
         # Too small for single precision: the exact rule, and -E_q[r_j] on its nodes.
-        value, left, width, many = _integrate_exactly(workspace, count, bound)
+        value, left, width, many = _integrate_exactly(
+            gaps, multiplicity, count, bound, repeated_gaps, node_weights
+        )
         result += weight[t] * value
         if with_slopes:
             for j in range(count):
@@ -218,21 +225,6 @@ def log_likelihood_inline(
                     mean += node_weights[q] * node_ratios[q]
                 slope[rivals[j]] = -weight[t] * multiplicity[j] * mean
     return result
-
-
-@compiled_no_nan
-def log_likelihood(
-    utility_gap: Floats,
-    rival_index: RivalIndex,
-    workspace: ChoiceWorkspace,
-    floor: float,
-    slope: Floats,
-) -> float:
-    """The same as `log_likelihood_inline`, to be called from Python and from other loops.
-
-    `log_posterior.py` has it written into its own loop instead, which is a little faster.
-    """
-    return log_likelihood_inline(utility_gap, rival_index, workspace, floor, slope)
 
 
 @compiled

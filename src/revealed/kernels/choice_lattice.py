@@ -23,7 +23,7 @@ import numpy as np
 
 from revealed._types import Floats, Singles
 from revealed.kernels import vectors
-from revealed.kernels._compile import inlined, inlined_formula
+from revealed.kernels._compile import inlined_formula
 from revealed.kernels.choice_tables import (
     CDF_TABLE,
     CELL_OFFSETS,
@@ -115,7 +115,7 @@ THREE_RIVALS = _fixed_step(3)
 THREE_RIVALS_OFFSETS = np.ascontiguousarray(CELL_OFFSETS[3])
 
 
-@inlined
+@inlined_formula
 def place_nodes(
     gaps: Floats, multiplicity: Floats, count: np.uint64, bound: float, largest_gap: float
 ) -> tuple[int, int]:
@@ -176,7 +176,7 @@ def _polynomials(table: Singles, i: np.uint64, width: np.uint64, u: np.float32) 
     return multiply_add(position, value, vectors.load(table, i))
 
 
-@inlined
+@inlined_formula
 def _look_up(y: float, step: int) -> tuple[np.uint64, np.float32]:
     """Where coefficients for a first node y cells into the table stand, and its position u."""
     inside = max(y, 0.0)
@@ -184,7 +184,7 @@ def _look_up(y: float, step: int) -> tuple[np.uint64, np.float32]:
     return np.uint64(CELL_OFFSETS[step, cell]), np.float32(inside - cell)
 
 
-@inlined
+@inlined_formula
 def _fill_block(
     gaps: Floats,
     multiplicity: Floats,
@@ -213,7 +213,7 @@ def _fill_block(
     return float(sum_block(block))
 
 
-@inlined
+@inlined_formula
 def integrate_on_lattice(
     gaps: Floats,
     multiplicity: Floats,
@@ -247,7 +247,7 @@ def integrate_on_lattice(
             return total, low, high, step, k
 
 
-@inlined
+@inlined_formula
 def sum_ratio(gap: float, nodes: Singles, low: int, high: int, step: int, k: int) -> float:
     """The sum over nodes of the integrand times phi/Phi of one rival.
 
@@ -265,7 +265,7 @@ def sum_ratio(gap: float, nodes: Singles, low: int, high: int, step: int, k: int
     return float(total)
 
 
-@inlined
+@inlined_formula
 def _look_up_fixed(y: float) -> tuple[np.uint64, np.float32]:
     """The same as `_look_up` for the one step of `THREE_RIVALS`, on both sides of the table."""
     inside = min(max(y, 0.0), LATTICE.cells - 1.0)

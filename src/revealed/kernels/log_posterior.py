@@ -21,7 +21,7 @@ from revealed.kernels._compile import compiled_no_nan, inlined
 from revealed.kernels.choice_fast import (
     ChoiceWorkspace,
     RivalIndex,
-    log_likelihood_inline,
+    log_likelihood,
     make_choice_workspace,
 )
 from revealed.kernels.design import Design, multiply, transpose_multiply
@@ -175,7 +175,7 @@ def log_posterior(
     # to end below the floor.
     known = utility_gaps(target, workspace, x) + _log_prior(target, workspace)
     grad_gap = workspace.grad_gap if gradient.size > 0 else workspace.grad_gap[:0]
-    value = known + log_likelihood_inline(
+    value = known + log_likelihood(
         workspace.utility_gap, target.rival_index, workspace.choice, floor - known, grad_gap
     )
     if gradient.size > 0:

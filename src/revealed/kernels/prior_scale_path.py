@@ -16,7 +16,7 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.kernels._compile import compiled_internal
-from revealed.kernels.choice_fast import log_likelihood_inline
+from revealed.kernels.choice_fast import log_likelihood
 from revealed.kernels.design import multiply
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace
 from revealed.kernels.prior_scale import interpolate_log_marginal
@@ -51,7 +51,7 @@ def _log_density(
         interpolate_log_marginal(target.prior_scale_table, c * c * quad)[0]
         + target.unwhiten.shape[1] * log_factor
     )
-    likelihood: float = log_likelihood_inline(
+    likelihood: float = log_likelihood(
         workspace.utility_gap,
         target.rival_index,
         workspace.choice,
