@@ -15,15 +15,12 @@ import numpy as np
 from revealed._types import Floats
 from revealed.kernels.independence import (
     Mixture,
-    fit_mixture,
     importance_sample,
     log_peak_densities,
 )
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace
 from revealed.results.psis import pareto_k
-
-MixtureParts = tuple[Floats, Floats, Floats]
-"""Shares (C,), means (C, D) and covariances (C, D, D) of the normals of a mixture."""
+from revealed.samplers.composite.mixture_fit import MixtureParts, fit_mixture
 
 
 @dataclass(frozen=True)
@@ -194,13 +191,13 @@ def _fit_parts(
             nearest = np.minimum(nearest, ((points - means[-1]) ** 2).sum(axis=1))
             far = weights * nearest
             means = np.concatenate([means, points[[rng.choice(len(points), p=far / far.sum())]]])
-        share = np.full(count, 1.0 / count)
-        covariance = np.tile(variance * count ** (-1.0 / width) * np.eye(width), (count, 1, 1))
-        iterations = 25
+        # Points that all coincide have no variance, and a factorisation wants one.
+        variance = max(variance * count ** (-1.0 / width), 1e-300)
+        covariance = np.tile(variance * np.eye(width), (count, 1, 1))
+        initial, iterations = (np.full(count, 1.0 / count), means, covariance), 25
     else:
-        share, means, covariance = (part.copy() for part in initial)
         iterations = 8
-    fit_mixture(points, weights, share, means, covariance, PROPOSAL.ridge, iterations)
+    share, means, covariance = fit_mixture(points, weights, initial, PROPOSAL.ridge, iterations)
     kept = share > PROPOSAL.min_share
     return (
         share[kept] / share[kept].sum(),

@@ -37,7 +37,7 @@ from revealed.kernels.composite import (
     run_cycles,
     value_from_coordinates,
 )
-from revealed.kernels.independence import draw_from_mixture, fit_mixture, mixture_log_density
+from revealed.kernels.independence import draw_from_mixture, mixture_log_density
 from revealed.kernels.interweaving import InterweavingDirections, InterweavingWorkspace
 from revealed.kernels.log_posterior import (
     LogPosterior,
@@ -334,7 +334,7 @@ def margin_slopes(directions: Floats, decisions: Decisions) -> Floats:
 
 
 def compile_deferred_kernels() -> None:
-    """Compile what a first fit needs last, sweeps and the fitting of mixtures.
+    """Compile what a first fit needs last, sweeps and mixtures.
 
     A second process calls it by name (`background_compile.py`).
     """
@@ -359,5 +359,4 @@ def deferred_kernels() -> list[tuple[Any, tuple[Any, ...]]]:
         (coordinates_from_value, (transform, one, one, one)),
         (draw_from_mixture, (rng, mixture, one, one)),
         (mixture_log_density, (mixture, one, one)),
-        (fit_mixture, (square, one, one, square, np.ones((1, 1, 1)), 1.0, 1)),
     ]
