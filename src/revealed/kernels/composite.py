@@ -18,7 +18,14 @@ from revealed.kernels.augmentation_sweep import (
     augmentation_sweep,
     prior_quadratic_form,
 )
-from revealed.kernels.hmc import HmcState, PathWorkspace, hmc_step
+from revealed.kernels.hmc import (
+    ADAPTATION,
+    PATH,
+    HmcState,
+    PathWorkspace,
+    hmc_step,
+    update_step_size,
+)
 from revealed.kernels.independence import Mixture, draw_from_mixture, mixture_log_density
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
 from revealed.kernels.prior_scale import PriorScale, draw_prior_sd
@@ -108,6 +115,23 @@ class DrawArrays(NamedTuple):
     prior_sd: Floats
 
 
+class TuningArrays(NamedTuple):
+    """What only warm-up asks of a run. Afterwards the arrays are empty, and draws are values.
+
+    coordinates: (n, D) where draws of x go instead. adaptation: (5,) what dual averaging of the
+    step size remembers (`hmc.ADAPTATION`), for paths of the length path_length that are accepted
+    with probability target_acceptance. log_weights: (n,) log of posterior over mixture, up to a
+    constant, where the draws are importance draws. One loop does all this, since the log posterior
+    within it takes longest to compile.
+    """
+
+    coordinates: Floats
+    adaptation: Floats
+    path_length: float
+    target_acceptance: float
+    log_weights: Floats
+
+
 @compiled_internal
 def value_from_coordinates(
     transform: TransformArrays, x: Floats, v: Floats, block_constants: Floats
@@ -185,6 +209,26 @@ def independence_step(
     return accepted, value, value - proposal_density
 
 
+@inlined
+def importance_draw(
+    rng: np.random.Generator,
+    target: LogPosterior,
+    workspace: PosteriorWorkspace,
+    mixture: Mixture,
+    noise: Floats,
+    x: Floats,
+    part_log_densities: Floats,
+    no_gradient: Floats,
+) -> float:
+    """Write a draw from the mixture into x (D,); returns its log importance weight.
+
+    part_log_densities (C,) and noise (D,) are workspaces; no_gradient is empty.
+    """
+    draw_from_mixture(rng, mixture, noise, x)
+    value = log_posterior(target, workspace, x, -np.inf, no_gradient)
+    return value - mixture_log_density(mixture, x, part_log_densities)
+
+
 @compiled
 def run_cycles(
     rng: np.random.Generator,
@@ -194,8 +238,9 @@ def run_cycles(
     chain: ChainArrays,
     cycle_state: CycleState,
     draws: DrawArrays,
+    tuning: TuningArrays,
 ) -> CycleState:
-    """Continue the chain for as many draws as `draws` has rows; returns the last cycle state.
+    """Continue the chain for as many draws as `draws` has; returns the last cycle state.
 
     A draw takes thin * moves_per_draw moves. prior_scale: what inferring the prior scale needs;
     where it is given this is None, and those moves are not even compiled. chain and cycle_state
@@ -217,24 +262,37 @@ def run_cycles(
     weight_is_current = cycle_state.weight_is_current
     position = cycle_state.position
     length = cycle.hmc + cycle.augmentation + cycle.independence
-    for n in range(draws.values.shape[0]):
-        for _ in range(thin * cycle.moves_per_draw):
+    adapting = tuning.adaptation.size > 0
+    for n in range(draws.acceptance.size):
+        # Importance draws are no chain: each is made by itself.
+        if tuning.log_weights.size > 0:
+            tuning.log_weights[n] = importance_draw(
+                rng, target, workspace, mixture, noise, x, part_log_densities, no_gradient
+            )
+        moves = thin * cycle.moves_per_draw if tuning.log_weights.size == 0 else 0
+        for _ in range(moves):
             # Hamiltonian moves come first: they need the gradient at x.
             if position < cycle.hmc:
                 if not gradient_is_current:
                     height[0] = log_posterior(target, workspace, x, -np.inf, gradient)
+                step_size, least, most = cycle.step_size, cycle.min_steps, cycle.max_steps
+                if adapting:
+                    step_size = tuning.adaptation[ADAPTATION.step_size]
+                    least = max(1, int(tuning.path_length / step_size + 0.5))
+                    least = most = min(least, PATH.max_steps)
                 draws.acceptance[n] = hmc_step(
-                    rng,
-                    target,
-                    workspace,
-                    cycle.step_size,
-                    cycle.min_steps,
-                    cycle.max_steps,
-                    hmc_state,
-                    path,
+                    rng, target, workspace, step_size, least, most, hmc_state, path
                 )
                 gradient_is_current, weight_is_current = True, False
-                if prior_scale is not None:
+                if adapting:
+                    # A hundredth of the initial step size: below it, no path gets anywhere.
+                    update_step_size(
+                        tuning.adaptation,
+                        tuning.target_acceptance,
+                        draws.acceptance[n],
+                        1e-2 * tuning.adaptation[ADAPTATION.initial_step_size],
+                    )
+                elif prior_scale is not None:
                     # Value and prior scale together, which Hamiltonian paths change slowly.
                     value_from_coordinates(transform, x, v, block_constants)
                     add_constants(transform, v, block_constants)
@@ -265,6 +323,10 @@ def run_cycles(
                     height[0], log_weight = new_height, new_log_weight
                     gradient_is_current = False
             position = (position + 1) % length
+        if tuning.coordinates.size > 0:
+            for d in range(width):
+                tuning.coordinates[n, d] = x[d]
+            continue
         # A draw is the value without the constants of its blocks, which are not identified; they
         # count in the law of the prior sd given the value.
         value_from_coordinates(transform, x, draws.values[n], block_constants)
@@ -292,7 +354,8 @@ def move_particles(
     Their values (N, K) and acceptance (N,) are written. mode_offset (T,): where the last utilities'
     modes were found, for the next particle to begin with.
     """
-    gradient, prior_sd = np.empty(x.shape[1]), np.empty(1)
+    gradient, prior_sd, none = np.empty(x.shape[1]), np.empty(1), np.empty(0)
+    tuning = TuningArrays(np.empty((0, 0)), none, 0.0, 0.0, none)
     # Every particle begins its own cycle: nothing is known about it but its position.
     for n in range(len(x)):
         run_cycles(
@@ -303,4 +366,5 @@ def move_particles(
             ChainArrays(x[n], gradient, mode_offset),
             CycleState(0.0, 0.0, False, False, 0),
             DrawArrays(values[n : n + 1], acceptance[n : n + 1], prior_sd),
+            tuning,
         )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from revealed._types import Floats
-from revealed.kernels._compile import compiled, inlined
+from revealed.kernels._compile import inlined
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
 
 
@@ -124,7 +124,6 @@ def hmc_step(
     return probability
 
 
-@compiled
 def init_dual_averaging(step_size: float) -> Floats:
     """The array (5,) with which dual averaging begins, laid out as `ADAPTATION` says."""
     return np.array([step_size, step_size, 0.0, 0.0, math.log(step_size)])
@@ -159,34 +158,3 @@ def update_step_size(
     adaptation[ADAPTATION.step_size] = max(math.exp(log_step), min_step_size)
     adaptation[ADAPTATION.updates] = n + 1.0
     adaptation[ADAPTATION.shortfall] = shortfall
-
-
-@compiled
-def hmc_dual_averaging(
-    rng: np.random.Generator,
-    target: LogPosterior,
-    workspace: PosteriorWorkspace,
-    initial_step_size: float,
-    path_length: float,
-    target_acceptance: float,
-    x: Floats,
-    out: Floats,
-) -> float:
-    """The step size at which paths are accepted with probability target_acceptance.
-
-    Moves x (D,) for as many draws as out (n, D) has and writes them there, while the step size
-    adapts; every path has the length path_length, in as many steps as that takes.
-    """
-    state = HmcState(x, np.empty(1), np.empty(x.size))
-    path = PathWorkspace(np.empty(x.size), np.empty(x.size), np.empty(x.size))
-    state.log_density[0] = log_posterior(target, workspace, x, -np.inf, state.gradient)
-    adaptation = init_dual_averaging(initial_step_size)
-    for n in range(out.shape[0]):
-        step_size = adaptation[ADAPTATION.step_size]
-        steps = min(max(1, int(path_length / step_size + 0.5)), PATH.max_steps)
-        probability = hmc_step(rng, target, workspace, step_size, steps, steps, state, path)
-        # A hundredth of the initial step size: below it, a path would never get anywhere.
-        update_step_size(adaptation, target_acceptance, probability, 1e-2 * initial_step_size)
-        for d in range(x.size):
-            out[n, d] = x[d]
-    return math.exp(adaptation[ADAPTATION.log_mean_step_size])

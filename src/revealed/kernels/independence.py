@@ -5,8 +5,8 @@ probability
 
     min(1, w(y) / w(x)),   w = posterior / mixture.
 
-Here the mixture is drawn from, evaluated, and judged by importance draws; how it is fitted is in
-`samplers/composite/mixture_fit.py`. The heavy-tailed part bounds w where normals alone would not
+Here the mixture is drawn from and evaluated; how it is fitted and judged is in
+`samplers/composite/proposal.py`. The heavy-tailed part bounds w where normals alone would not
 ("defensive" mixture, Hesterberg 1995).
 """
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.kernels._compile import compiled, compiled_internal, inlined
-from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
 from revealed.kernels.normal import LOG_ROOT_TWO_PI
 
 # Degrees of freedom of the Student-t part, which is the last. Its tails are heavier than those of a
@@ -115,25 +114,3 @@ def draw_from_mixture(rng: np.random.Generator, mixture: Mixture, noise: Floats,
         y[d] = mixture.mean[c, d]
         for e in range(d + 1):
             y[d] += mixture.cholesky[c, d, e] * noise[e]
-
-
-@compiled
-def importance_sample(
-    rng: np.random.Generator,
-    target: LogPosterior,
-    workspace: PosteriorWorkspace,
-    mixture: Mixture,
-    out: Floats,
-    log_weights: Floats,
-) -> None:
-    """Write draws from the mixture into out (n, D), and log of posterior over mixture at each.
-
-    The log importance weights (n,) are up to a constant.
-    """
-    noise, part_log_densities = np.empty(out.shape[1]), np.empty(mixture.weight.size)
-    none = np.empty(0)
-    for n in range(out.shape[0]):
-        draw_from_mixture(rng, mixture, noise, out[n])
-        log_weights[n] = log_posterior(
-            target, workspace, out[n], -np.inf, none
-        ) - mixture_log_density(mixture, out[n], part_log_densities)

@@ -18,7 +18,7 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
-from revealed.kernels.composite import CompositeProblem, Cycle, move_particles
+from revealed.kernels.composite import Cycle, move_particles
 from revealed.kernels.independence import Mixture
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.base import State, Stats
@@ -32,8 +32,6 @@ from revealed.samplers.composite.proposal import (
 )
 from revealed.samplers.composite.sampler import (
     CompositeSampler,
-    augmentation_workspace,
-    transform_arrays,
 )
 from revealed.samplers.composite.warmup import WARMUP
 from revealed.samplers.particles import (
@@ -208,29 +206,22 @@ def _rejuvenate(
     initial = whitened.coordinates(values)
     transform = whitened.rescaled(initial, WARMUP.metric_covariance_power)
     directions = sampler.interweaving_directions(whitened.rescaled(initial, 1.0))
-    target, workspace = sampler.posterior(transform)
+    tuning_problem = sampler.tuning_problem(transform)
+    prior_scale = sampler.prior_scale(transform.unwhiten.shape[1])
     x = np.ascontiguousarray(transform.coordinates(values))
     initial = x.copy()
     # A step size, from a particle drawn at random.
     step_size, _ = adapt_step_size(
-        rng, target, workspace, 0.5, x[rng.integers(len(x))], IBIS.step_size_moves
+        rng, tuning_problem, prior_scale, 0.5, x[rng.integers(len(x))], IBIS.step_size_moves
     )
-    cost = CostModel.at(target, x[0], decisions.rows.shape[0])
+    cost = CostModel.at(tuning_problem.target, x[0], decisions.rows.shape[0])
     proposal = (
-        fit_proposal(rng, target, workspace, x, IBIS.proposal_draws)
+        fit_proposal(rng, tuning_problem, prior_scale, x, IBIS.proposal_draws)
         if sampler.mixture_feasible
         else None
     )
     cycle, mixture = _particle_cycle(step_size, proposal, cost, sampler.can_augment)
-    problem = CompositeProblem(
-        target,
-        workspace,
-        transform_arrays(transform, resolved_prior),
-        cycle,
-        mixture,
-        augmentation_workspace(sampler.augmentation_sampler, directions, cycle.augmentation > 0),
-    )
-    prior_scale = sampler.prior_scale(x.shape[1])
+    problem = sampler.problem(transform, directions, mixture, cycle)
     # Move all particles together, cycle by cycle, until they have forgotten where they were.
     moved, acceptance = np.empty_like(particles.values), np.empty(len(x))
     mode_offset = np.zeros(len(decisions))

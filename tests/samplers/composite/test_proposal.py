@@ -139,11 +139,11 @@ def test_a_proposal_learnt_from_the_wrong_place_finds_the_posterior_or_is_not_us
     rng = np.random.default_rng(2)
     seen = offers.with_choices(choose(rng, offers, np.array([1.0, -1.0, 0.5]))[0])
     sampler = CompositeSampler.build(seen, resolve_prior(rv.Normal(2.0), seen))
-    target, work = sampler.posterior(
+    problem = sampler.tuning_problem(
         WhiteningTransform.from_precision(sampler.resolved_prior, sampler.mode, sampler.information)
     )
-    wrong = fit_proposal(rng, target, work, 4.0 + 0.1 * rng.standard_normal((200, 3)), 1000)
-    right = fit_proposal(rng, target, work, rng.standard_normal((200, 3)), 1000)
+    wrong = fit_proposal(rng, problem, None, 4.0 + 0.1 * rng.standard_normal((200, 3)), 1000)
+    right = fit_proposal(rng, problem, None, rng.standard_normal((200, 3)), 1000)
     assert right.efficiency > 0.8
     assert right.pareto_k < 0.7
     assert wrong.score < right.score

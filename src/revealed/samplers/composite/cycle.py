@@ -6,16 +6,26 @@ and never clocked. The cycle has the kinds that earn most, with enough moves tha
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from revealed._types import Floats
-from revealed.kernels.composite import Cycle
-from revealed.kernels.hmc import hmc_dual_averaging
+from revealed.kernels.composite import (
+    ChainArrays,
+    CompositeProblem,
+    Cycle,
+    CycleState,
+    DrawArrays,
+    TuningArrays,
+    run_cycles,
+)
+from revealed.kernels.hmc import ADAPTATION, init_dual_averaging
 from revealed.kernels.independence import Mixture
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
+from revealed.kernels.prior_scale import PriorScale
 from revealed.results.diagnostics import ess_bulk, ess_sd
 from revealed.samplers.composite.cost import CostModel
 from revealed.samplers.composite.proposal import Proposal, null_mixture
@@ -137,8 +147,8 @@ def min_ess(draws: Floats) -> float:
 
 def adapt_step_size(
     rng: np.random.Generator,
-    target: LogPosterior,
-    workspace: PosteriorWorkspace,
+    problem: CompositeProblem,
+    prior_scale: PriorScale | None,
     step_size: float,
     x: Floats,
     count: int,
@@ -148,13 +158,21 @@ def adapt_step_size(
     Where next to no path is accepted, the step size was far too large to learn from: the moves are
     made again with a tenth of it. The draws are (count, D).
     """
-    draws = np.empty((count, x.size))
-    adapted = hmc_dual_averaging(
-        rng, target, workspace, step_size, PATH_LENGTH, TARGET_ACCEPTANCE, x.copy(), draws
+    draws, adaptation = np.empty((count, x.size)), init_dual_averaging(step_size)
+    run_cycles(
+        rng,
+        problem._replace(cycle=hmc_only_cycle(step_size)),
+        prior_scale,
+        1,
+        ChainArrays(x.copy(), np.empty(x.size), np.empty(0)),
+        CycleState(0.0, 0.0, False, False, 0),
+        DrawArrays(np.empty((0, len(problem.transform.centre))), np.empty(count), np.empty(0)),
+        TuningArrays(draws, adaptation, PATH_LENGTH, TARGET_ACCEPTANCE, np.empty(0)),
     )
+    adapted = math.exp(adaptation[ADAPTATION.log_mean_step_size])
     stuck = np.mean((np.diff(draws, axis=0) == 0.0).all(axis=1)) > 0.9 if count > 1 else False
     if stuck and step_size > CYCLE.min_step_size:
-        return adapt_step_size(rng, target, workspace, 0.1 * step_size, x, count)
+        return adapt_step_size(rng, problem, prior_scale, 0.1 * step_size, x, count)
     return adapted, draws
 
 

@@ -13,12 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from revealed._types import Floats
-from revealed.kernels.independence import (
-    Mixture,
-    importance_sample,
-    log_peak_densities,
+from revealed.kernels.composite import (
+    ChainArrays,
+    CompositeProblem,
+    CycleState,
+    DrawArrays,
+    TuningArrays,
+    run_cycles,
 )
-from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace
+from revealed.kernels.independence import Mixture, log_peak_densities
+from revealed.kernels.prior_scale import PriorScale
 from revealed.results.psis import pareto_k
 from revealed.samplers.composite.mixture_fit import MixtureParts, fit_mixture
 
@@ -125,8 +129,8 @@ def importance_efficiency(log_weights: Floats) -> float:
 
 def fit_proposal(
     rng: np.random.Generator,
-    target: LogPosterior,
-    workspace: PosteriorWorkspace,
+    problem: CompositeProblem,
+    prior_scale: PriorScale | None,
     points: Floats,
     max_draws: int,
 ) -> Proposal:
@@ -139,7 +143,7 @@ def fit_proposal(
     weights = np.full(len(points), 1.0 / len(points))
     parts = _fit_parts(points, weights, 1, rng)
     trial = best = evaluate_proposal(
-        rng, target, workspace, parts, points, weights, min(max_draws, 500)
+        rng, problem, prior_scale, parts, points, weights, min(max_draws, 500)
     )
     # The number of normals in each round; up to three coordinates four are enough.
     for count in (4, 4, 4) if points.shape[1] <= 3 else (4, 8, 8, 8, 8):
@@ -162,7 +166,7 @@ def fit_proposal(
             if len(parts[0]) < count
             else _fit_parts(points, weights, 0, rng, parts)
         )
-        trial = evaluate_proposal(rng, target, workspace, parts, points, weights, max_draws)
+        trial = evaluate_proposal(rng, problem, prior_scale, parts, points, weights, max_draws)
         if trial.proposal.score > best.proposal.score:
             best = trial
     return best.proposal
@@ -208,8 +212,8 @@ def _fit_parts(
 
 def evaluate_proposal(
     rng: np.random.Generator,
-    target: LogPosterior,
-    workspace: PosteriorWorkspace,
+    problem: CompositeProblem,
+    prior_scale: PriorScale | None,
     parts: MixtureParts,
     points: Floats,
     weights: Floats,
@@ -221,7 +225,17 @@ def evaluate_proposal(
     """
     mixture = add_student_tail(parts, points, weights)
     draws, log_weights = np.empty((count, points.shape[1])), np.empty(count)
-    importance_sample(rng, target, workspace, mixture, draws, log_weights)
+    width = points.shape[1]
+    run_cycles(
+        rng,
+        problem._replace(mixture=mixture),
+        prior_scale,
+        1,
+        ChainArrays(np.empty(width), np.empty(width), np.empty(0)),
+        CycleState(0.0, 0.0, False, False, 0),
+        DrawArrays(np.empty((0, len(problem.transform.centre))), np.empty(count), np.empty(0)),
+        TuningArrays(draws, np.empty(0), 0.0, 0.0, log_weights),
+    )
     proposal = Proposal(mixture, importance_efficiency(log_weights), pareto_k(log_weights))
     return EvaluatedProposal(proposal, draws, log_weights)
 

@@ -33,11 +33,12 @@ from revealed.kernels.composite import (
     CycleState,
     DrawArrays,
     TransformArrays,
+    TuningArrays,
     coordinates_from_value,
     run_cycles,
     value_from_coordinates,
 )
-from revealed.kernels.independence import draw_from_mixture, mixture_log_density
+from revealed.kernels.independence import Mixture, draw_from_mixture, mixture_log_density
 from revealed.kernels.interweaving import InterweavingDirections, InterweavingWorkspace
 from revealed.kernels.log_posterior import (
     LogPosterior,
@@ -185,18 +186,8 @@ class CompositeSampler:
         new = state | {name: state[name].copy() for name in ("x", "gradient", "mode_offset")}
         # Unpack the tuning, which stays as it is.
         transform, cycle = unpack_transform(state), unpack(Cycle, state["cycle"])
-        target, workspace = self.posterior(transform)
-        problem = CompositeProblem(
-            target,
-            workspace,
-            transform_arrays(transform, self.resolved_prior),
-            cycle,
-            unpack_mixture(state, "mixture"),
-            augmentation_workspace(
-                self.augmentation_sampler,
-                state["interweaving_directions"],
-                cycle.augmentation > 0,
-            ),
+        problem = self.problem(
+            transform, state["interweaving_directions"], unpack_mixture(state, "mixture"), cycle
         )
         made = DrawArrays(
             np.empty((draws, len(transform.centre))), np.empty(draws), np.empty(draws)
@@ -209,6 +200,7 @@ class CompositeSampler:
             ChainArrays(new["x"], new["gradient"], new["mode_offset"]),
             unpack(CycleState, state["cycle_state"]),
             made,
+            TuningArrays(np.empty((0, 0)), np.empty(0), 0.0, 0.0, np.empty(0)),
         )
         new["cycle_state"] = pack(cycle_state)
         stats = {"acceptance_rate": made.acceptance}
@@ -236,6 +228,32 @@ class CompositeSampler:
             self.unique, self.resolved_prior, self.likely_prior, transform
         )
         return target, make_posterior_workspace(target)
+
+    def problem(
+        self,
+        transform: WhiteningTransform,
+        directions: Floats,
+        mixture: Mixture,
+        cycle: Cycle,
+    ) -> CompositeProblem:
+        """The posterior in these coordinates, and all the moves of a cycle on it.
+
+        directions: (K, D) of interweaving, not looked at where the cycle has no sweeps.
+        """
+        target, workspace = self.posterior(transform)
+        return CompositeProblem(
+            target,
+            workspace,
+            transform_arrays(transform, self.resolved_prior),
+            cycle,
+            mixture,
+            augmentation_workspace(self.augmentation_sampler, directions, cycle.augmentation > 0),
+        )
+
+    def tuning_problem(self, transform: WhiteningTransform) -> CompositeProblem:
+        """The posterior in these coordinates, for whoever puts a cycle or a mixture into it."""
+        width = transform.unwhiten.shape[1]
+        return self.problem(transform, transform.unwhiten, null_mixture(width), hmc_only_cycle(0.1))
 
     def whitening_from_draws(self, rng: np.random.Generator, values: Floats) -> WhiteningTransform:
         """Coordinates in which the curvature of the log posterior, averaged over draws of v, is I.

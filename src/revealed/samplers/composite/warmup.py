@@ -22,9 +22,9 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
-from revealed.kernels.composite import Cycle
+from revealed.kernels.composite import CompositeProblem, Cycle
 from revealed.kernels.independence import Mixture
-from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace
+from revealed.kernels.prior_scale import PriorScale
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.base import State, Stats
 from revealed.samplers.composite.cost import CostModel
@@ -101,8 +101,12 @@ class AdaptableSampler(Protocol):
         """Whether sweeps of data augmentation are possible."""
         ...
 
-    def posterior(self, transform: WhiteningTransform) -> tuple[LogPosterior, PosteriorWorkspace]:
-        """The log posterior in these coordinates, and a workspace for evaluating it."""
+    def tuning_problem(self, transform: WhiteningTransform) -> CompositeProblem:
+        """The posterior in these coordinates, for whoever puts a cycle or a mixture into it."""
+        ...
+
+    def prior_scale(self, width: int) -> PriorScale | None:
+        """What inferring the prior scale needs, or None where it is given."""
         ...
 
     def whitening_from_draws(self, rng: np.random.Generator, values: Floats) -> WhiteningTransform:
@@ -163,9 +167,9 @@ def explore(
     """
     # `init` left these coordinates.
     laplace = unpack_transform(state)
-    target, workspace = sampler.posterior(laplace)
-    x = pull_towards_mode(target, workspace, state["x"])
-    _, draws = adapt_step_size(rng, target, workspace, 0.3, x, window)
+    problem = sampler.tuning_problem(laplace)
+    x = pull_towards_mode(problem.target, problem.workspace, state["x"])
+    _, draws = adapt_step_size(rng, problem, sampler.prior_scale(x.size), 0.3, x, window)
     return state | {"warmup/values": laplace.value(draws[window // WARMUP.discarded :])}
 
 
@@ -181,10 +185,8 @@ def adapt_transform(
     # First round: coordinates from the draws of `explore`, and two windows of moves in them.
     values = state["warmup/values"]
     whitened = sampler.whitening_from_draws(rng, values)
-    target, workspace = sampler.posterior(whitened)
-    _, draws = adapt_step_size(
-        rng, target, workspace, 0.5, whitened.coordinates(values[-1]), 2 * window
-    )
+    problem, x = sampler.tuning_problem(whitened), whitened.coordinates(values[-1])
+    _, draws = adapt_step_size(rng, problem, sampler.prior_scale(x.size), 0.5, x, 2 * window)
     # Second round: coordinates from these draws, which are nearer to the posterior.
     values = whitened.value(draws[window // WARMUP.discarded :])
     whitened = sampler.whitening_from_draws(rng, values)
@@ -209,10 +211,11 @@ def adapt_paths(
     From this step on, draws of v are kept for fitting the mixture, and counted against their cost.
     """
     transform = unpack_transform(state)
-    target, workspace = sampler.posterior(transform)
-    step_size, draws = adapt_step_size(rng, target, workspace, 0.5, state["x"], window)
+    problem, x = sampler.tuning_problem(transform), state["x"]
+    prior_scale = sampler.prior_scale(x.size)
+    step_size, draws = adapt_step_size(rng, problem, prior_scale, 0.5, x, window)
     x = draws[-1].copy()
-    cost = CostModel.at(target, x, sampler.decisions.rows.shape[0])
+    cost = CostModel.at(problem.target, x, sampler.decisions.rows.shape[0])
     return state | {
         "x": x,
         "warmup/values": np.concatenate([state["warmup/values"], transform.value(draws)]),
@@ -270,11 +273,10 @@ def try_independence(
         return dict(state)
     transform, (_, cost, earned) = unpack_transform(state), _tuning_so_far(state)
     # The draws of v so far were made in other coordinates; the mixture lives in the present ones.
-    target, workspace = sampler.posterior(transform)
     proposal = fit_proposal(
         rng,
-        target,
-        workspace,
+        sampler.tuning_problem(transform),
+        sampler.prior_scale(cost.width),
         transform.coordinates(state["warmup/values"]),
         WARMUP.draws_per_coordinate * (1 + cost.width),
     )
