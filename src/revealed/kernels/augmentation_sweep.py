@@ -15,7 +15,7 @@ import numpy as np
 
 from revealed._types import Floats, Ints
 from revealed.kernels import utilities
-from revealed.kernels._compile import compiled_internal
+from revealed.kernels._compile import compiled_internal, inlined
 from revealed.kernels.design import Design, multiply
 from revealed.kernels.interweaving import (
     InterweavingDirections,
@@ -58,7 +58,7 @@ class AugmentationWorkspace(NamedTuple):
     offset: Floats
 
 
-@compiled_internal
+@inlined
 def augmentation_sweep(
     rng: np.random.Generator,
     augmentation: AugmentationWorkspace,

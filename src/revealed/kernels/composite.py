@@ -121,8 +121,8 @@ class TuningArrays(NamedTuple):
     coordinates: (n, D) where draws of x go instead. adaptation: (5,) what dual averaging of the
     step size remembers (`hmc.ADAPTATION`), for paths of the length path_length that are accepted
     with probability target_acceptance. log_weights: (n,) log of posterior over mixture, up to a
-    constant, where the draws are importance draws. One loop does all this, since the log posterior
-    within it takes longest to compile.
+    constant, where all draws of the mixture are taken: importance draws. One loop does all this,
+    since the log posterior within it takes longest to compile.
     """
 
     coordinates: Floats
@@ -182,7 +182,10 @@ def coordinates_from_value(
 @inlined
 def independence_step(
     rng: np.random.Generator,
-    problem: CompositeProblem,
+    target: LogPosterior,
+    workspace: PosteriorWorkspace,
+    mixture: Mixture,
+    always: bool,
     x: Floats,
     log_weight: float,
     noise: Floats,
@@ -192,16 +195,19 @@ def independence_step(
 ) -> tuple[bool, float, float]:
     """Whether a draw of the mixture replaced x (D,), and its log posterior and log weight.
 
-    It is accepted with probability min(1, weight of the proposal / weight of x). The uniform that
-    decides comes first, so that the log posterior need not be finished once it is sure to be too
-    low. part_log_densities (C,), noise and proposal (D,) are workspaces; no_gradient is empty.
+    It is accepted with probability min(1, weight of the proposal / weight of x); or `always`, for
+    importance draws. The uniform that decides comes first, so that the log posterior need not be
+    finished once it is sure to be too low. part_log_densities (C,), noise and proposal (D,) are
+    workspaces; no_gradient is empty.
     """
     # accept where log u <= log weight(proposal) - log weight(x), with -log u an exponential:
     # a lower bound of the log posterior at the proposal, known before that is evaluated.
-    draw_from_mixture(rng, problem.mixture, noise, proposal)
-    proposal_density = mixture_log_density(problem.mixture, proposal, part_log_densities)
-    floor = proposal_density + log_weight - rng.standard_exponential()
-    value = log_posterior(problem.target, problem.workspace, proposal, floor, no_gradient)
+    draw_from_mixture(rng, mixture, noise, proposal)
+    proposal_density = mixture_log_density(mixture, proposal, part_log_densities)
+    floor = -np.inf
+    if not always:
+        floor = proposal_density + log_weight - rng.standard_exponential()
+    value = log_posterior(target, workspace, proposal, floor, no_gradient)
     accepted = value >= floor
     if accepted:
         for d in range(x.size):
@@ -209,30 +215,15 @@ def independence_step(
     return accepted, value, value - proposal_density
 
 
-@inlined
-def importance_draw(
-    rng: np.random.Generator,
-    target: LogPosterior,
-    workspace: PosteriorWorkspace,
-    mixture: Mixture,
-    noise: Floats,
-    x: Floats,
-    part_log_densities: Floats,
-    no_gradient: Floats,
-) -> float:
-    """Write a draw from the mixture into x (D,); returns its log importance weight.
-
-    part_log_densities (C,) and noise (D,) are workspaces; no_gradient is empty.
-    """
-    draw_from_mixture(rng, mixture, noise, x)
-    value = log_posterior(target, workspace, x, -np.inf, no_gradient)
-    return value - mixture_log_density(mixture, x, part_log_densities)
-
-
 @compiled
 def run_cycles(
     rng: np.random.Generator,
-    problem: CompositeProblem,
+    target: LogPosterior,
+    workspace: PosteriorWorkspace,
+    transform: TransformArrays,
+    cycle: Cycle,
+    mixture: Mixture,
+    augmentation: AugmentationWorkspace,
     prior_scale: PriorScale | None,
     thin: int,
     chain: ChainArrays,
@@ -242,11 +233,12 @@ def run_cycles(
 ) -> CycleState:
     """Continue the chain for as many draws as `draws` has; returns the last cycle state.
 
-    A draw takes thin * moves_per_draw moves. prior_scale: what inferring the prior scale needs;
+    The first six after rng are the fields of a `CompositeProblem`: taking that apart would have
+    every array counted in and out, which takes long to compile. A draw takes thin * moves_per_draw
+    moves. prior_scale: what inferring the prior scale needs;
     where it is given this is None, and those moves are not even compiled. chain and cycle_state
     are all that has to be stored to continue later with the same draws.
     """
-    target, workspace, transform, cycle, mixture, augmentation = problem
     x, gradient, mode_offset = chain
     width = x.size
     # Workspaces, allocated once for all draws.
@@ -262,15 +254,9 @@ def run_cycles(
     weight_is_current = cycle_state.weight_is_current
     position = cycle_state.position
     length = cycle.hmc + cycle.augmentation + cycle.independence
-    adapting = tuning.adaptation.size > 0
+    adapting, weighing = tuning.adaptation.size > 0, tuning.log_weights.size > 0
     for n in range(draws.acceptance.size):
-        # Importance draws are no chain: each is made by itself.
-        if tuning.log_weights.size > 0:
-            tuning.log_weights[n] = importance_draw(
-                rng, target, workspace, mixture, noise, x, part_log_densities, no_gradient
-            )
-        moves = thin * cycle.moves_per_draw if tuning.log_weights.size == 0 else 0
-        for _ in range(moves):
+        for _ in range(thin * cycle.moves_per_draw):
             # Hamiltonian moves come first: they need the gradient at x.
             if position < cycle.hmc:
                 if not gradient_is_current:
@@ -309,14 +295,26 @@ def run_cycles(
                 gradient_is_current, weight_is_current = False, False
             # Then independence steps, which need the importance weight of x, but no gradient.
             else:
-                if not weight_is_current:
+                if not (weight_is_current or weighing):
                     if not gradient_is_current:
                         height[0] = log_posterior(target, workspace, x, -np.inf, no_gradient)
                     log_weight = height[0] - mixture_log_density(mixture, x, part_log_densities)
                     weight_is_current = True
                 accepted, new_height, new_log_weight = independence_step(
-                    rng, problem, x, log_weight, noise, proposal, part_log_densities, no_gradient
+                    rng,
+                    target,
+                    workspace,
+                    mixture,
+                    weighing,
+                    x,
+                    log_weight,
+                    noise,
+                    proposal,
+                    part_log_densities,
+                    no_gradient,
                 )
+                if weighing:
+                    tuning.log_weights[n] = new_log_weight
                 draws.acceptance[n] = 0.0
                 if accepted:
                     draws.acceptance[n] = 1.0
@@ -360,7 +358,7 @@ def move_particles(
     for n in range(len(x)):
         run_cycles(
             rng,
-            problem,
+            *problem,
             prior_scale,
             1,
             ChainArrays(x[n], gradient, mode_offset),

@@ -161,7 +161,7 @@ def adapt_step_size(
     draws, adaptation = np.empty((count, x.size)), init_dual_averaging(step_size)
     run_cycles(
         rng,
-        problem._replace(cycle=hmc_only_cycle(step_size)),
+        *problem._replace(cycle=hmc_only_cycle(step_size)),
         prior_scale,
         1,
         ChainArrays(x.copy(), np.empty(x.size), np.empty(0)),

@@ -16,6 +16,7 @@ from revealed._types import Floats
 from revealed.kernels.composite import (
     ChainArrays,
     CompositeProblem,
+    Cycle,
     CycleState,
     DrawArrays,
     TuningArrays,
@@ -25,6 +26,17 @@ from revealed.kernels.independence import Mixture, log_peak_densities
 from revealed.kernels.prior_scale import PriorScale
 from revealed.results.psis import pareto_k
 from revealed.samplers.composite.mixture_fit import MixtureParts, fit_mixture
+
+# One draw of the mixture for every kept draw, and no other moves.
+IMPORTANCE = Cycle(
+    hmc=0,
+    augmentation=0,
+    independence=1,
+    step_size=0.0,
+    min_steps=0,
+    max_steps=0,
+    moves_per_draw=1,
+)
 
 
 @dataclass(frozen=True)
@@ -228,7 +240,7 @@ def evaluate_proposal(
     width = points.shape[1]
     run_cycles(
         rng,
-        problem._replace(mixture=mixture),
+        *problem._replace(mixture=mixture, cycle=IMPORTANCE),
         prior_scale,
         1,
         ChainArrays(np.empty(width), np.empty(width), np.empty(0)),

@@ -17,15 +17,13 @@ weights (Pareto k) and not used; one that is used is never the only move.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from revealed._types import Floats
-from revealed.data.decisions import Block, Decisions
+from revealed.data.decisions import Decisions
 from revealed.data.unique import UniqueDecisions, deduplicate
-from revealed.kernels._compile import compile_for
-from revealed.kernels.augmentation_sweep import AugmentationWorkspace, augmentation_sweep
+from revealed.kernels.augmentation_sweep import AugmentationWorkspace
 from revealed.kernels.composite import (
     ChainArrays,
     CompositeProblem,
@@ -34,11 +32,9 @@ from revealed.kernels.composite import (
     DrawArrays,
     TransformArrays,
     TuningArrays,
-    coordinates_from_value,
     run_cycles,
-    value_from_coordinates,
 )
-from revealed.kernels.independence import Mixture, draw_from_mixture, mixture_log_density
+from revealed.kernels.independence import Mixture
 from revealed.kernels.interweaving import InterweavingDirections, InterweavingWorkspace
 from revealed.kernels.log_posterior import (
     LogPosterior,
@@ -47,7 +43,7 @@ from revealed.kernels.log_posterior import (
 )
 from revealed.kernels.prior_scale import PriorScale
 from revealed.models.likelihood import at_likely_scale, posterior_mode
-from revealed.models.priors import Normal, ResolvedPrior, resolve_prior
+from revealed.models.priors import ResolvedPrior
 from revealed.samplers.base import State, Stats
 from revealed.samplers.composite.cycle import AUGMENTATION_ONLY, hmc_only_cycle
 from revealed.samplers.composite.proposal import null_mixture
@@ -194,7 +190,7 @@ class CompositeSampler:
         )
         cycle_state = run_cycles(
             rng,
-            problem,
+            *problem,
             self.prior_scale(len(new["x"])),
             thin,
             ChainArrays(new["x"], new["gradient"], new["mode_offset"]),
@@ -349,32 +345,3 @@ def margin_slopes(directions: Floats, decisions: Decisions) -> Floats:
     return np.ascontiguousarray(
         (np.repeat(moved[decisions.chosen_row], decisions.sizes, axis=0) - moved).T
     )
-
-
-def compile_deferred_kernels() -> None:
-    """Compile what a first fit needs last, sweeps and mixtures.
-
-    A second process calls it by name (`background_compile.py`).
-    """
-    for kernel, arguments in deferred_kernels():
-        compile_for(kernel, arguments)
-
-
-def deferred_kernels() -> list[tuple[Any, tuple[Any, ...]]]:
-    """These kernels, each with arguments of the types that a fit gives it."""
-    # Types matter, sizes do not: one decision, two actions, a sum-to-zero block.
-    decisions = Decisions(np.eye(2), [0, 2], [0], blocks=[Block("value", 2, True)])
-    prior = resolve_prior(Normal(1.0), decisions)
-    sampler = DataAugmentationSampler.build("px-both", decisions, prior, AugmentationOptions())
-    rng, one, square = np.random.default_rng(0), np.ones(1), np.ones((1, 1))
-    augmentation, mixture = augmentation_workspace(sampler, prior.basis, True), null_mixture(1)
-    transform = transform_arrays(
-        WhiteningTransform.from_precision(prior, prior.mean, square), prior
-    )
-    return [
-        (augmentation_sweep, (rng, augmentation, None, one, one, one)),
-        (value_from_coordinates, (transform, one, one, one)),
-        (coordinates_from_value, (transform, one, one, one)),
-        (draw_from_mixture, (rng, mixture, one, one)),
-        (mixture_log_density, (mixture, one, one)),
-    ]
