@@ -11,7 +11,7 @@ Where v is the mode or the truth, it is the observed information.
 import numpy as np
 
 from revealed._types import Floats, Ints
-from revealed.kernels._compile import compiled, compiled_internal
+from revealed.kernels._compile import compiled, compiled_internal, inlined
 from revealed.kernels.choice_exact import (
     ROOT_HALF,
     allocate_workspace,
@@ -113,7 +113,7 @@ def add_information_sparse(
             local_index[columns[a]] = -1
 
 
-@compiled_internal
+@inlined
 def _add_decision_information(
     weight: float,
     gaps: Floats,
