@@ -28,10 +28,12 @@ def fit_mixture(
     part can collapse onto a few.
     """
     count, width = points.shape
-    # Blocks (B, b, D), filled up with points of weight zero.
-    missing = -count % min(count, BLOCK)
-    blocks = np.pad(points, ((0, missing), (0, 0))).reshape(-1, min(count, BLOCK), width)
-    block_weights = np.pad(point_weights, (0, missing)).reshape(blocks.shape[:2])
+    # Blocks (B, D, b), filled up with points of weight zero; b numbers lie side by side.
+    size = min(count, BLOCK)
+    missing = -count % size
+    padded = np.pad(points, ((0, missing), (0, 0))).reshape(-1, size, width)
+    blocks = np.ascontiguousarray(padded.swapaxes(1, 2))
+    block_weights = np.pad(point_weights, (0, missing)).reshape(-1, size)
     parts, shrinkage = initial, (width + 1.0) / count
     for _ in range(iterations):
         responsibility = _responsibilities(blocks, block_weights, parts)
@@ -47,10 +49,13 @@ def _responsibilities(blocks: Floats, block_weights: Floats, parts: MixtureParts
     log_peak = np.log(share + 1e-300) + np.log(np.diagonal(inverse, axis1=1, axis2=2)).sum(axis=1)
     log_densities = np.empty((len(share), *block_weights.shape))
     for c in range(len(share)):
-        z = (blocks - mean[c]) @ inverse[c].T
-        log_densities[c] = log_peak[c] - 0.5 * np.einsum("bnd,bnd->bn", z, z)
-    densities = np.exp(log_densities - log_densities.max(axis=0))
-    return np.asarray(densities * (block_weights / densities.sum(axis=0)))
+        z = inverse[c] @ (blocks - mean[c][:, None])
+        z *= z
+        log_densities[c] = log_peak[c] - 0.5 * z.sum(axis=1)
+    log_densities -= log_densities.max(axis=0)
+    densities = np.exp(log_densities, out=log_densities)
+    densities *= block_weights / densities.sum(axis=0)
+    return densities
 
 
 def _maximise(
@@ -61,13 +66,13 @@ def _maximise(
     The covariance is the mean of the part's own and of ridge times the identity, which counts as
     mass of the amount shrinkage.
     """
-    width = blocks.shape[2]
+    width = blocks.shape[1]
     mass = responsibility.sum(axis=(1, 2)) + 1e-12  # an empty part does not divide by zero
     mean, covariance = np.empty((len(mass), width)), np.empty((len(mass), width, width))
     for c in range(len(mass)):
-        mean[c] = np.einsum("bn,bnd->d", responsibility[c], blocks) / mass[c]
-        deviations = blocks - mean[c]
-        weighted = responsibility[c][:, :, None] * deviations
-        products = (weighted.swapaxes(1, 2) @ deviations).sum(axis=0)
+        own = responsibility[c][:, None]
+        mean[c] = (own @ blocks.swapaxes(1, 2)).sum(axis=(0, 1)) / mass[c]
+        deviations = blocks - mean[c][:, None]
+        products = ((own * deviations) @ deviations.swapaxes(1, 2)).sum(axis=0)
         covariance[c] = (products + shrinkage * ridge * np.eye(width)) / (mass[c] + shrinkage)
     return mass, mean, covariance
