@@ -1,6 +1,7 @@
 """The reference from docstrings: a hook of mkdocs that writes each `::: name` of docs/reference.md.
 
 A name is one of `revealed.__all__`, or a function or class of `rv.plots` and `rv.environments`.
+`::: module.*` stands for all public names of a module, so that a new one needs no line there.
 What is shown is what `help(name)` shows: the signature, the docstring with its examples, and for a
 class its public methods and properties.
 """
@@ -14,7 +15,7 @@ import textwrap
 from typing import Any
 
 PAGE = "reference.md"
-MARK = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
+MARK = re.compile(r"^::: ([\w.]+?)(\.\*)?$", re.MULTILINE)
 GOOGLE_SECTION = re.compile(r"^(Args|Attributes):$")
 NUMPY_SECTION = re.compile(r"^(Parameters|Returns|Attributes|Raises|Yields|Examples|Notes)$")
 
@@ -23,7 +24,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """A page with its names written out; mkdocs calls this with every page."""
     if page.file.src_path != PAGE:
         return markdown
-    return MARK.sub(lambda mark: describe(mark[1]), markdown)
+    return MARK.sub(lambda mark: describe_all(mark[1]) if mark[2] else describe(mark[1]), markdown)
 
 
 def look_up(name: str) -> Any:
@@ -34,6 +35,25 @@ def look_up(name: str) -> Any:
     for part in name.split("."):
         thing = getattr(thing, part)
     return thing
+
+
+def describe_all(name: str) -> str:
+    """The entries of all public names of a module, and of the modules among them.
+
+    Where a module does not list its names, they are the functions and classes that it defines.
+    """
+    module = look_up(name)
+    public = getattr(module, "__all__", None) or [
+        each
+        for each, thing in vars(module).items()
+        if not each.startswith("_") and getattr(thing, "__module__", None) == module.__name__
+    ]
+    entries = []
+    for each in public:
+        inside = f"{name}.{each}"
+        is_module = inspect.ismodule(look_up(inside))
+        entries.append(describe_all(inside) if is_module else describe(inside))
+    return "\n\n".join(entries)
 
 
 def describe(name: str) -> str:
