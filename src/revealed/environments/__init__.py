@@ -1,8 +1,8 @@
 """Environments: something that offers actions and says where they lead.
 
 Rules are pure functions of an explicit state, so that a recorded game can be replayed exactly.
-`Tetris` is the game of the paper's section 5.2, `bus_engine` the replacement of bus engines
-(Rust 1987).
+`Tetris` is the game of the paper's section 5.2, `GridWorld` a map of squares with walls, and
+`bus_engine` the replacement of bus engines (Rust 1987).
 
 >>> tetris = rv.environments.Tetris(rows=20)
 >>> rollout = tetris.simulate(np.random.default_rng(1), [-3.0, -15.0, -1.0], 50)
@@ -11,6 +11,7 @@ Rules are pure functions of an explicit state, so that a recorded game can be re
 """
 
 from revealed.environments import bus_engine
+from revealed.environments.gridworld import GridWorld
 from revealed.environments.tetris import Tetris
 
-__all__ = ["Tetris", "bus_engine"]
+__all__ = ["GridWorld", "Tetris", "bus_engine"]
