@@ -19,6 +19,7 @@ from tests.support.cases import (
     VARIANTS,
     build_sampler,
     choose,
+    given_options,
     label,
     mdp_offers,
     ragged_offers,
@@ -111,15 +112,10 @@ def test_sparse_rows_give_the_draws_of_dense_rows() -> None:
 def test_ctrl_c_returns_what_there_is_and_the_checkpoint_continues_to_the_same_draws(
     variant: tuple[str, AugmentationOptions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, options = variant
-    given = (
-        {"utilities": options.utilities, "a": options.a, "b": options.b}
-        if name != "composite"
-        else {}
-    )
+    name, _ = variant
     common = {
         "sampler": name,
-        "options": given,
+        "options": given_options(variant),
         "draws": 500,
         "warmup": 200 if name == "composite" else 20,
     }

@@ -22,7 +22,11 @@ from revealed.kernels.augmentation import (
     run_data_augmentation,
 )
 from revealed.models.priors import resolve_prior
-from revealed.samplers.data_augmentation import AugmentationOptions, DataAugmentationSampler
+from revealed.samplers.data_augmentation import (
+    EXPANSIONS,
+    AugmentationOptions,
+    DataAugmentationSampler,
+)
 from tests.support.cases import (
     VARIANTS,
     build_sampler,
@@ -110,7 +114,8 @@ def assert_prior_moments(draws: Floats, offers: Decisions) -> None:
 
 
 def _applies(variant: tuple[str, AugmentationOptions], problem: str) -> bool:
-    return variant[0] != "composite" and (problem == "mdp" or variant[0] in ("da", "px-scale"))
+    # The joint chain draws utilities, as only the paper's samplers do.
+    return variant[0] in EXPANSIONS and (problem == "mdp" or variant[0] in ("da", "px-scale"))
 
 
 CASES = [(v, p) for p in OFFERS for v in VARIANTS if _applies(v, p)]
