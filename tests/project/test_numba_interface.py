@@ -6,7 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Imports by this package of other parts of numba fail, as if those were gone; numba's own go on.
+# Imports by this package of other parts of numba fail, as if those were gone; numba's own go on. Its
+# manual offers numba.core.event to applications, and nothing else of numba.core.
 WITHOUT_PRIVATE_NAMES = """
 import builtins
 import numba
@@ -14,8 +15,9 @@ import_as_usual = builtins.__import__
 
 def refuse_private_parts(name, globals=None, locals=None, fromlist=(), level=0):
     importer = (globals or {}).get("__name__", "")
-    parts = {name, *(f"{name}.{part}" for part in fromlist or ())}
-    private = [part for part in parts if part.startswith(("numba.core", "numba.np", "numba.cpython"))]
+    parts = [f"{name}.{part}" for part in fromlist or ()] or [name]
+    private = [part for part in parts if part.startswith(("numba.core.", "numba.np.", "numba.cpython."))
+               and not part.startswith("numba.core.event")]
     if importer.partition(".")[0] == "revealed" and private:
         raise ImportError(f"{importer} imports {private[0]}")
     return import_as_usual(name, globals, locals, fromlist, level)
