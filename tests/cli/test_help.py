@@ -28,10 +28,10 @@ RESULTS = "game,player,position\n" + "".join(
 NEEDS_MORE = {
     "demo": "takes longer than with --quick",
     "studio --port 8000 --database games.db": "serves until Ctrl-C; tests/web starts it",
-    "reproduce toy --quick --out paper-output": "takes long; tests/cli/test_commands.py does it",
+    "reproduce toy --quick --out paper-output": "takes long; tests/cli/test_reproduce.py does it",
     "reproduce all --games games.jsonl --out paper-output": "takes very long",
     "doctor --database games.db --cluster tcp://127.0.0.1:8786": "needs a scheduler; tests/cli/test_doctor.py has one",
-    "fit folder/ --workers 4 --out posterior.nc": "needs a folder; tests/cli/test_commands.py has one",
+    "fit folder/ --workers 4 --out posterior.nc": "needs a folder; tests/cli/test_fit.py has one",
 }
 
 

@@ -34,7 +34,7 @@ MAY_SPEAK_OF_THE_STAND_IN = (
     "src/revealed/cli/play.py",
     "src/revealed/cli/studio.py",
     "src/revealed/studio/*",
-    "tests/cli/test_commands.py",
+    "tests/cli/test_demo.py",
     "tests/web/*",
 )
 STAND_IN = re.compile(

@@ -1,0 +1,103 @@
+"""`revealed rank`: skills from results, and results that are refused."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+import revealed
+from tests.support.command_line import SMALL, answers, refuses, works, write
+
+RACES = "race,driver,finish\n" + "".join(
+    f"{race},{driver},{place}\n"
+    for race, order in enumerate(["abc", "acb", "bac", "abc", "cab"])
+    for place, driver in enumerate(order, 1)
+)
+AS_RACES = ("--game", "race", "--player", "driver", "--position", "finish", *SMALL)
+
+
+def test_results_are_ranked(here: Path) -> None:
+    write(here / "races.csv", RACES + "9,a,1\n9,b,DNF\n")
+    files = ("--out", "r.csv", "--save", "r.nc", "--plot", "r.png")
+    found = answers(
+        "rank", "races.csv", *AS_RACES, *files, "--next", "a,c,new", "--allow-new-players"
+    )
+    assert (found["games"], found["players"], found["margin"]) == (6, 3, None)
+    assert found["ranking"][0]["player"] == "a"
+    assert sum(found["next"].values()) == pytest.approx(1.0, abs=1e-6)
+    with Path("r.csv").open() as table:
+        assert [line["player"] for line in csv.DictReader(table)] == [
+            line["player"] for line in found["ranking"]
+        ]
+    assert Path("r.png").read_bytes().startswith(b"\x89PNG")
+    assert revealed.RankingPosterior.load("r.nc").table() == found["ranking"]
+    shown = works("rank", "races.csv", *AS_RACES, "--winner-only", "--next", "a,b").stdout
+    assert "6 games of 3 players" in shown
+    assert "a wins with" in shown
+    assert answers("rank", "races.csv", *AS_RACES, "--flat")["spread"] is None
+    assert answers("rank", "races.csv", *AS_RACES, "--prior-sd", "2")["spread"] == pytest.approx(
+        2.0
+    )
+
+
+def test_open_ends_are_told_and_do_not_stop_a_ranking(here: Path) -> None:
+    write(here / "races.csv", RACES + "9,x,1\n9,a,2\n")
+    result = works("rank", "races.csv", *AS_RACES)
+    assert "x was never beaten: there the prior alone sets limits to skills" in result.stderr
+    assert "x was never beaten" not in result.stdout
+
+
+BAD_RESULTS = {
+    "no winner": (
+        RACES + "9,a,DNF\n9,b,DNF\n",
+        (),
+        "game 9: there is no winner; nobody has a position",
+    ),
+    "one entry": (RACES + "9,a,1\n", (), "game 9: there is one entry"),
+    "a driver twice": (RACES + "9,a,1\n9,a,2\n", (), "game 9: a takes part twice"),
+    "no such column": (RACES, ("--team", "stable"), "the table has no column 'stable'"),
+    "a line-up of one": (
+        RACES,
+        ("--next", "a"),
+        "a line-up needs at least two entries; there are 1",
+    ),
+    "a new player": (
+        RACES,
+        ("--next", "a,zebra"),
+        "'zebra' was in no game; pass allow_new_players=True to treat such a player as drawn from",
+    ),
+    "a champion under a flat prior": (
+        RACES + "9,x,1\n9,a,2\n",
+        ("--flat",),
+        "x was never beaten, so there is no posterior under a flat prior",
+    ),
+    "two leagues under a flat prior": (
+        RACES + "9,x,1\n9,y,2\n10,y,1\n10,x,2\n",
+        ("--flat",),
+        "no game links x and y with the others",
+    ),
+    "two priors": (
+        RACES,
+        ("--flat", "--prior-sd", "1"),
+        "--flat and --prior-sd contradict each other",
+    ),
+    "a negative sd": (
+        RACES,
+        ("--prior-sd", "-1"),
+        "the prior sd of skills must be a positive number; it is -1",
+    ),
+    "a picture of no kind": (
+        RACES,
+        ("--plot", "r.txt"),
+        "the picture must be a .png, .pdf or .svg file",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD_RESULTS)
+def test_bad_results_are_refused(here: Path, what: str) -> None:
+    table, more, sentence = BAD_RESULTS[what]
+    write(here / "races.csv", table)
+    assert sentence in refuses("rank", "races.csv", *AS_RACES, *more)
