@@ -5,6 +5,7 @@ For every sampler; and wrong samplers are caught.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,7 @@ def points_dense_at_zero(count: int) -> tuple[Floats, Floats]:
     return np.sinh(even) / 100, np.log(np.cosh(even))
 
 
+@functools.cache
 def two_states_law() -> tuple[Floats, Floats]:
     first, step = points_dense_at_zero(2000)
     values = np.stack([first, -first], axis=1)
@@ -90,6 +92,7 @@ CORRELATION = np.array([[1.0, 0.6], [0.6, 2.0]])
 CORRELATED_PRIOR = rv.Normal(rv.HalfStudentT(scale=SCALE), covariance=CORRELATION)
 
 
+@functools.cache
 def features_law() -> tuple[Floats, Floats]:
     axis, step = points_dense_at_zero(260)
     values = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -98,9 +101,6 @@ def features_law() -> tuple[Floats, Floats]:
     )
     quad = np.einsum("ni,ij,nj->n", values, np.linalg.inv(CORRELATION), values)
     return exact_law(values, log_likelihood, quad, 2)
-
-
-EXACT = {"two states": two_states_law(), "two features": features_law()}
 
 
 def run(sampler: Any, draws: int, seed: int = 1) -> Floats:
@@ -124,7 +124,7 @@ def test_every_sampler_has_the_exact_law_of_value_and_scale(
     variant: tuple[str, AugmentationOptions],
 ) -> None:
     assert_moments(
-        run(build_sampler(variant, two_states(), INFERRED_SCALE), DRAWS), EXACT["two states"]
+        run(build_sampler(variant, two_states(), INFERRED_SCALE), DRAWS), two_states_law()
     )
 
 
@@ -133,7 +133,7 @@ def test_every_sampler_has_the_exact_law_of_value_and_scale(
 def test_correlated_prior_with_inferred_scale_has_the_exact_law(name: str) -> None:
     assert_moments(
         run(build_sampler((name, AugmentationOptions()), features(), CORRELATED_PRIOR), DRAWS),
-        EXACT["two features"],
+        features_law(),
     )
 
 
@@ -169,7 +169,7 @@ def test_each_move_of_the_default_sampler_has_the_exact_law(
         run_fixed_cycle(
             build_sampler(COMPOSITE, two_states(), INFERRED_SCALE), coordinates, moves, DRAWS
         ),
-        EXACT["two states"],
+        two_states_law(),
     )
 
 
@@ -177,7 +177,7 @@ def test_scale_drawn_with_one_coordinate_too_many_is_caught() -> None:
     sampler = build_sampler(("px-both", AugmentationOptions()), two_states(), INFERRED_SCALE)
     wrong = replace(sampler, prior_scale=sampler.prior_scale._replace(dimension=2))
     with must_fail("a scale drawn with one coordinate too many", sampler="px-both"):
-        assert_moments(run(wrong, DRAWS), EXACT["two states"])
+        assert_moments(run(wrong, DRAWS), two_states_law())
 
 
 def test_factor_that_does_not_follow_the_scale_is_caught() -> None:
@@ -189,7 +189,7 @@ def test_factor_that_does_not_follow_the_scale_is_caught() -> None:
         ),
     )
     with must_fail("a factor that does not follow the scale", sampler="da"):
-        assert_moments(run(wrong, DRAWS), EXACT["two features"])
+        assert_moments(run(wrong, DRAWS), features_law())
 
 
 def test_scale_integrated_out_with_one_coordinate_too_few_is_caught(
@@ -202,9 +202,7 @@ def test_scale_integrated_out_with_one_coordinate_too_few_is_caught(
     )
     wrong = build_sampler(COMPOSITE, features(), CORRELATED_PRIOR)
     with must_fail("a scale integrated out with one coordinate too few", sampler="composite"):
-        assert_moments(
-            run_fixed_cycle(wrong, "linear", CYCLES["hmc"], DRAWS), EXACT["two features"]
-        )
+        assert_moments(run_fixed_cycle(wrong, "linear", CYCLES["hmc"], DRAWS), features_law())
 
 
 # Also without what keeps the scale within the interval: with it, this would be a Metropolis step,
@@ -257,9 +255,7 @@ def test_wrong_kernel_is_caught(name: str, tmp_path: Path) -> None:
     package = patched_package(tmp_path, file, old, new)
     sampler = build_patched_sampler(package, COMPOSITE, two_states(), INFERRED_SCALE)
     with must_fail(name, sampler="composite"):
-        assert_moments(
-            run_fixed_cycle(sampler, "skewed", CYCLES[moves], DRAWS), EXACT["two states"]
-        )
+        assert_moments(run_fixed_cycle(sampler, "skewed", CYCLES[moves], DRAWS), two_states_law())
 
 
 ALWAYS = [
