@@ -6,14 +6,15 @@ that.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import math
-import shutil
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,6 +25,7 @@ import scipy.stats as st
 
 import revealed
 from revealed._types import Floats
+from revealed.kernels._compile import CACHE_FOLDER
 
 BATCHES = 50
 MEASURED: list[dict[str, Any]] = []
@@ -176,26 +178,47 @@ def must_fail(mutant: str, **about: str) -> Iterator[None]:
     MEASURED[before:] = [{"how": "mutant", "mutant": mutant, "by": found, **about}]
 
 
-def patched_package(tmp_path: Path, file: str, old: str, new: str) -> ModuleType:
-    """The package with one text replaced, imported under another name, to be wrong on purpose."""
+def patched_package(
+    tmp_path: Path, file: str, old: str, new: str, keep: bool = False
+) -> ModuleType:
+    """The package with one text replaced, imported under another name, to be wrong on purpose.
+
+    keep: whether its machine code is kept for the next run with the same sources, where the
+    package keeps its own; else it goes with the test's folder.
+    """
     name = f"mutant_{zlib.crc32(repr((file, old, new)).encode())}"
-    source = Path(revealed.__file__).parent
-    copy = tmp_path / name
-    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    for path in copy.rglob("*.py"):
-        path.write_text(path.read_text().replace("from revealed", f"from {name}"))
-    path = copy / file
-    text = path.read_text()
-    if text.count(old) != 1:
+    root = Path(revealed.__file__).parent
+    texts = {
+        path.relative_to(root): path.read_text(encoding="utf-8")
+        for path in sorted(root.rglob("*.py"))
+    }
+    count = texts[Path(file)].count(old)
+    if count != 1:
         pytest.fail(
-            f"the mutant's text must be in {file} exactly once; it is there {text.count(old)} "
-            f"times: {old!r}"
+            f"the mutant's text must be in {file} exactly once; it is there {count} times: {old!r}"
         )
-    path.write_text(text.replace(old, new))
+    texts[Path(file)] = texts[Path(file)].replace(old, new)
+    folder = _kept_folder(repr(texts)) if keep else tmp_path
+    if not (folder / name).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as unfinished:
+            for path, text in texts.items():
+                copy = Path(unfinished) / name / path
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_text(text.replace("from revealed", f"from {name}"), encoding="utf-8")
+            # whole at once, unless another worker was first
+            with suppress(OSError):
+                (Path(unfinished) / name).rename(folder / name)
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(tmp_path))
-        patch.setenv("NUMBA_CACHE_DIR", str(tmp_path))  # its machine code goes with it
+        patch.syspath_prepend(str(folder))
+        patch.setenv("NUMBA_CACHE_DIR", str(folder))  # its machine code goes with it
         return importlib.import_module(name)
+
+
+def _kept_folder(texts: str) -> Path:
+    """Where the machine code of a mutant with these sources is kept."""
+    digest = hashlib.sha256(texts.encode()).hexdigest()[:16]
+    return Path(CACHE_FOLDER).parent / "mutants" / digest
 
 
 def patched_source(module: ModuleType, old: str, new: str) -> ModuleType:
