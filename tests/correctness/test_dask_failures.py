@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +13,7 @@ import pytest
 
 import revealed as rv
 from revealed.data import chunks
+from revealed.samplers.executors import DaskExecutor
 from tests.support.cases import features, write_two_parquet_files
 from tests.support.statistical_asserts import assert_same
 
@@ -76,35 +75,26 @@ def test_clusters_of_several_sizes_give_the_same_draws(
 @LAPLACE
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_killed_worker_changes_no_draw(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "CHUNK_SIZE", 100)
+    """A worker that holds chunks is killed in the middle of the second pass over them."""
+    monkeypatch.setattr(chunks, "CHUNK_SIZE", 200)
     decisions = features(4000)
-    whole = rv.fit(decisions, PRIOR, sampler="laplace", draws=4000)
-    lost: list[str] = []
+    whole = rv.fit(decisions, PRIOR, sampler="laplace", draws=200)
+    passes, lost = [0], list[str]()
+    undisturbed = DaskExecutor.map
 
-    def kill() -> None:
-        """A worker that is known to have done some of the work."""
-        while not lost:
-            busy = {
-                address: int(w["metrics"]["task_counts"].get("memory", 0))
-                for address, w in seen().items()
-            }
-            for address, done in busy.items():
-                if done > 3:
-                    os.kill(pids[address], signal.SIGKILL)
-                    lost.append(address)
-                    break
-            time.sleep(0.02)
+    def kill_during_map(executor: Any, *words: Any, **more: Any) -> Iterator[Any]:
+        passes[0] += 1
+        for done, result in enumerate(undisturbed(executor, *words, **more)):
+            if passes[0] == 2 and done == 3:
+                holders = executor.client.who_has(executor._chunks)
+                lost.append(next(address for held in holders.values() for address in held))
+                os.kill(pids[lost[0]], signal.SIGKILL)
+            yield result
 
+    monkeypatch.setattr(DaskExecutor, "map", kill_during_map)
     with cluster(workers) as client:
         pids = client.run(os.getpid)
-
-        def seen() -> dict[str, Any]:
-            return dict(client.scheduler_info(n_workers=-1)["workers"])
-
-        killer = threading.Thread(target=kill, daemon=True)
-        killer.start()
-        found = rv.fit(decisions, PRIOR, draws=4000, cluster=client)
-        killer.join(5)
+        found = rv.fit(decisions, PRIOR, draws=200, cluster=client)
     assert lost
     assert_same(found.draws, whole.draws)
 
