@@ -65,7 +65,8 @@ def measure(*words: object) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("sampler", "count", "width", "draws"),
     [
-        ("laplace", 40_000, 5, 300),
+        ("laplace", 20_000, 5, 100),
+        pytest.param("laplace", 40_000, 5, 300, marks=pytest.mark.slow),
         pytest.param("composite", 20_000, 10, 50, marks=pytest.mark.slow),
         pytest.param("da", 40_000, 10, 50, marks=pytest.mark.slow),
         pytest.param("composite", 50, 10, 100_000, marks=pytest.mark.slow),
