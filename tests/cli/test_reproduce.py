@@ -3,11 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+import revealed
+from revealed.api import quiet
+from tests.support.cases import mark_slow
 from tests.support.command_line import answers
 
+FEW_DRAWS = 400
 
-def test_the_paper_is_reproduced_and_the_same_seed_gives_the_same_numbers(here: Path) -> None:
+
+def limit_draws(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Let every fit of a study draw no more than that: its pages are as long, its numbers rough."""
+
+    def fit(*words: Any, draws: int = most, **more: Any) -> revealed.Posterior:
+        return revealed.fit(*words, draws=min(draws, most), **more)
+
+    monkeypatch.setattr(quiet, "fit", fit)
+
+
+@pytest.mark.parametrize("draws", mark_slow([FEW_DRAWS, "all"], lambda draws: draws == FEW_DRAWS))
+def test_the_paper_is_reproduced_and_the_same_seed_gives_the_same_numbers(
+    here: Path, monkeypatch: pytest.MonkeyPatch, draws: Any
+) -> None:
+    if draws != "all":
+        limit_draws(monkeypatch, draws)
     first = answers("reproduce", "all", "--quick", "--out", "one", "--no-progress")
     answers("reproduce", "toy", "--quick", "--out", "two", "--no-progress")
     folder = here / "one" / "pressure"

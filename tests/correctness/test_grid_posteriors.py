@@ -18,6 +18,7 @@ from tests.support.cases import (
     choose,
     label,
     long_run,
+    mark_slow,
     mdp_offers,
     ragged_offers,
 )
@@ -87,6 +88,7 @@ def assert_moments(draws: Floats, mean: Floats, sd: Floats) -> None:
 
 
 @pytest.mark.proves(model="choices, {prior_name}")
+@pytest.mark.parametrize("count", mark_slow([40_000, 200_000], lambda count: count == 40_000))
 @pytest.mark.parametrize("prior_name", PRIORS)
 @pytest.mark.parametrize(
     ("variant", "problem"), CASES, ids=lambda x: x if isinstance(x, str) else label(x)
@@ -95,12 +97,13 @@ def test_every_sampler_agrees_with_the_grid(
     variant: tuple[str, AugmentationOptions],
     problem: str,
     prior_name: str,
+    count: int,
     exact: dict[tuple[str, str], tuple[Floats, Floats]],
 ) -> None:
     decisions = PROBLEMS[problem]
     draws = long_run(
         build_sampler(variant, decisions, PRIORS[prior_name]),
-        100_000,
+        count,
         seed=2,
         init=np.zeros(len(decisions.names)),
     )

@@ -7,17 +7,16 @@ import inspect
 import os
 import re
 import shlex
-import subprocess
-import sys
-import sysconfig
 import unicodedata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import revealed
+from revealed.cli import app
 from tests.support.follow_docs import FENCE, Block, blocks, follow
 
 ROOT = Path(__file__).parents[2]
@@ -57,14 +56,9 @@ def find_commands(document: str) -> list[list[str]]:
 @functools.cache
 def help_text(*command: str) -> str:
     """What `revealed COMMAND --help` prints, or nothing where there is no such command."""
-    program = Path(sysconfig.get_path("scripts")) / "revealed"
-    run = subprocess.run(
-        [sys.executable, program, *command, "--help"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"},
-    )
-    return run.stdout if run.returncode == 0 else ""
+    wide = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
+    shown = CliRunner().invoke(app, [*command, "--help"], env=wide)
+    return shown.stdout if shown.exit_code == 0 else ""
 
 
 def find_error(command: list[str]) -> str | None:
