@@ -276,7 +276,7 @@ def test_ctrl_c_leaves_a_checkpoint_that_resumes_to_the_same_draws(here: Path) -
     for _ in range(3):
         assert process.stderr.readline() == "going on\n"
     process.send_signal(signal.SIGINT)
-    out, said = process.communicate(timeout=60)
+    out, said = process.communicate(timeout=600)
     assert process.returncode == 130, said
     assert out == ""
     assert "Traceback" not in said

@@ -7,21 +7,9 @@ from typing import Any
 
 import pytest
 
-import revealed
-from revealed.api import quiet
 from tests.support.cases import mark_slow
 from tests.support.command_line import answers
-
-FEW_DRAWS = 400
-
-
-def limit_draws(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    """Let every fit of a study draw no more than that: its pages are as long, its numbers rough."""
-
-    def fit(*words: Any, draws: int = most, **more: Any) -> revealed.Posterior:
-        return revealed.fit(*words, draws=min(draws, most), **more)
-
-    monkeypatch.setattr(quiet, "fit", fit)
+from tests.support.short_studies import FEW_DRAWS, limit_draws
 
 
 @pytest.mark.parametrize("draws", mark_slow([FEW_DRAWS, "all"], lambda draws: draws == FEW_DRAWS))

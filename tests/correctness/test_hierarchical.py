@@ -135,7 +135,7 @@ def test_groups_drawn_too_close_to_the_population_are_caught(
     wrong = with_precision_times_100(draw_group_values)
     monkeypatch.setattr(hierarchical, "draw_group_values", wrong)
     with must_fail("groups drawn too close to the population"):
-        assert_uniform_ranks(ranks("features", 48, seed=4), DRAWS, false_alarm=1e-6)
+        assert_uniform_ranks(ranks("features", 24, seed=4), DRAWS, false_alarm=1e-6)
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from revealed.results.size_and_direction import (
     offered_covariance,
     size_and_direction,
 )
+from tests.support.cases import mark_slow
 from tests.support.statistical_asserts import BATCHES, assert_mean, assert_scores
 
 HUMAN = Path(__file__).resolve().parents[3] / "shared" / "data" / "human_tetris.jsonl"
@@ -52,8 +53,12 @@ def test_a_missed_deadline_drops_the_block_and_records_no_decision() -> None:
     assert made[-1].share > 0.8
 
 
-def test_noise_does_not_look_like_other_wishes_and_other_wishes_do() -> None:
-    numbers = pressure.run(None, 1, False, quiet).numbers
+@pytest.mark.parametrize(
+    ("quick", "seed"), mark_slow([(True, 2), (False, 1)], lambda case: case[0], unpack=True)
+)
+def test_noise_does_not_look_like_other_wishes_and_other_wishes_do(quick: bool, seed: int) -> None:
+    """A fifth of the blocks by default, all of them with --slow."""
+    numbers = pressure.run(None, seed, quick, quiet).numbers
     for name in ("steady", "hasty"):
         assert (
             min(numbers[name]["chance"][1:]) > pressure.PLAN.p_value

@@ -62,7 +62,7 @@ def follow(path: Path, folder: Path) -> None:
     finally:
         for process in serving:
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=60)
+            process.communicate(timeout=600)
 
 
 def _run_in_shell(text: str, folder: Path) -> subprocess.Popen[bytes]:
@@ -81,13 +81,13 @@ def _run_in_shell(text: str, folder: Path) -> subprocess.Popen[bytes]:
 def _wait_for(command: str, process: subprocess.Popen[bytes]) -> None:
     found = re.search(r"--port (\d+)", command)
     assert found is not None, "a studio that is followed names its port"
-    for _ in range(600):
+    for _ in range(6000):
         assert process.poll() is None, "the studio did not start"
         with socket.socket() as knock:
             if knock.connect_ex(("127.0.0.1", int(found[1]))) == 0:
                 return
         time.sleep(0.1)
-    raise AssertionError("the studio did not open within a minute")
+    raise AssertionError("the studio did not open within ten minutes")
 
 
 def _free_port() -> int:

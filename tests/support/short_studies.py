@@ -1,0 +1,28 @@
+"""Studies of the paper with fewer draws, for the tests that run every time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import revealed
+from revealed.api import quiet
+from revealed.replication import tetris_mixing
+
+FEW_DRAWS = 400
+
+
+def limit_draws(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Let no chain of a study be longer than that: its pages are as long, its numbers rougher."""
+
+    def fit(
+        *words: Any, draws: int = most, warmup: int = most, chains: int = 2, **more: Any
+    ) -> revealed.Posterior:
+        least = {"draws": min(draws, most), "warmup": min(warmup, most), "chains": chains}
+        return revealed.fit(*words, **least, **more)
+
+    monkeypatch.setattr(quiet, "fit", fit)
+    # autocorrelations are shown up to lags that such chains have
+    lags = tetris_mixing.LAGS
+    monkeypatch.setattr(tetris_mixing, "LAGS", lags[lags < most])
