@@ -16,11 +16,9 @@ FEW_DRAWS = 400
 def limit_draws(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Let no chain of a study be longer than that: its pages are as long, its numbers rougher."""
 
-    def fit(
-        *words: Any, draws: int = most, warmup: int = most, chains: int = 2, **more: Any
-    ) -> revealed.Posterior:
-        least = {"draws": min(draws, most), "warmup": min(warmup, most), "chains": chains}
-        return revealed.fit(*words, **least, **more)
+    def fit(*words: Any, **more: Any) -> revealed.Posterior:
+        lengths = {name: min(more.get(name, most), most) for name in ("draws", "warmup")}
+        return revealed.fit(*words, **{"chains": 2} | more | lengths)
 
     monkeypatch.setattr(quiet, "fit", fit)
     # autocorrelations are shown up to lags that such chains have
