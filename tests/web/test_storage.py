@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -245,16 +245,21 @@ def test_postgresql_restart_is_survived(postgres: Postgres, open_studio: OpenStu
         f"/api/games/{state['game']}/moves", json=choose_placement(rng, state)
     ).json()["state"]
     move = choose_placement(rng, state)
+    game = f"/api/games/{state['game']}"
     postgres.stop()
     try:
-        refused = client.post(f"/api/games/{state['game']}/moves", json=move)
+        refused = client.post(f"{game}/moves", json=move)
         assert refused.status_code == 503
         assert "not accepted" in refused.json()["error"]
-        unread = client.get(f"/api/games/{state['game']}")
-        assert unread.status_code == 503
-        assert "cannot be read" in unread.json()["error"]
-        assert client.post("/api/games", json={}).status_code == 503
-        assert client.get("/api/studies", headers=ADMIN).status_code == 503
+        # the others at once: each waits as long as the studio waits for a connection
+        with ThreadPoolExecutor(3) as pool:
+            unread = pool.submit(client.get, game)
+            unmade = pool.submit(client.post, "/api/games", json={})
+            unlisted = pool.submit(client.get, "/api/studies", headers=ADMIN)
+        assert unread.result().status_code == 503
+        assert "cannot be read" in unread.result().json()["error"]
+        assert unmade.result().status_code == 503
+        assert unlisted.result().status_code == 503
     finally:
         postgres.start()
     assert client.get(f"/api/games/{state['game']}").json() == state
