@@ -23,6 +23,7 @@ from revealed.results.size_and_direction import (
     size_and_direction,
 )
 from tests.support.cases import mark_slow
+from tests.support.short_studies import FEW_DRAWS, limit_draws
 from tests.support.statistical_asserts import BATCHES, assert_mean, assert_scores
 
 HUMAN = Path(__file__).resolve().parents[3] / "shared" / "data" / "human_tetris.jsonl"
@@ -53,12 +54,8 @@ def test_a_missed_deadline_drops_the_block_and_records_no_decision() -> None:
     assert made[-1].share > 0.8
 
 
-@pytest.mark.parametrize(
-    ("quick", "seed"), mark_slow([(True, 2), (False, 1)], lambda case: case[0], unpack=True)
-)
-def test_noise_does_not_look_like_other_wishes_and_other_wishes_do(quick: bool, seed: int) -> None:
-    """A fifth of the blocks by default, all of them with --slow."""
-    numbers = pressure.run(None, seed, quick, quiet).numbers
+def test_noise_does_not_look_like_other_wishes_and_other_wishes_do() -> None:
+    numbers = pressure.run(None, 1, False, quiet).numbers
     for name in ("steady", "hasty"):
         assert (
             min(numbers[name]["chance"][1:]) > pressure.PLAN.p_value
@@ -142,7 +139,12 @@ def test_a_study_is_written_whole(tmp_path: Path) -> None:
     assert to_jsonable({"x": (np.int64(3), float("inf"))}) == {"x": [3, None]}
 
 
-def test_a_person_is_predicted_as_a_prototype_did_and_better_with_richer_features() -> None:
+@pytest.mark.parametrize("draws", mark_slow([FEW_DRAWS, "all"], lambda draws: draws == FEW_DRAWS))
+def test_a_person_is_predicted_as_a_prototype_did_and_better_with_richer_features(
+    monkeypatch: pytest.MonkeyPatch, draws: Any
+) -> None:
+    if draws != "all":
+        limit_draws(monkeypatch, draws)
     if not HUMAN.exists():
         pytest.skip(
             "the person's games are not here: shared/data/human_tetris.jsonl is looked for beside the repository"

@@ -10,7 +10,7 @@ import revealed
 from revealed.api import quiet
 from revealed.replication import tetris_mixing
 
-FEW_DRAWS = 400
+FEW_DRAWS = 200
 
 
 def limit_draws(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
