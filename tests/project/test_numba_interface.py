@@ -1,5 +1,6 @@
 """Only numba's public interface is used: private names come and go with its versions."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -58,3 +59,58 @@ def test_every_kernel_is_imported_and_a_fit_runs_where_numba_has_no_private_name
 def test_the_simulation_refuses_a_private_import() -> None:
     done = run(WITHOUT_PRIVATE_NAMES + PRIVATE_IMPORT)
     assert "revealed.m imports numba.core.codegen" in done.stderr
+
+
+# Without a wrapper for Python
+
+WITHOUT_WRAPPER = {"compiled_internal", "compiled_within", "inlined_formula"}
+
+
+def functions_without_wrapper(package: Path) -> set[str]:
+    """Names of kernels that only other kernels can call: from Python they end the process."""
+    return {
+        node.name
+        for path in (package / "kernels").glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+        if isinstance(decorator, ast.Name) and decorator.id in WITHOUT_WRAPPER
+    }
+
+
+def calls_from_python(package: Path) -> list[str]:
+    """Where other folders of the package call such a function, by file and line."""
+    names, found = functions_without_wrapper(package), []
+    for path in sorted(package.rglob("*.py")):
+        if path.parent.name == "kernels":
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        imported = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and "kernels" in (node.module or "")
+            for alias in node.names
+            if alias.name in names
+        }
+        found += [
+            f"{path.name}, line {node.lineno}: {node.func.id}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in imported
+        ]
+    return found
+
+
+def test_functions_without_a_wrapper_are_called_by_kernels_only() -> None:
+    assert calls_from_python(ROOT / "src" / "revealed") == []
+
+
+def test_a_call_from_python_is_found(tmp_path: Path) -> None:
+    for folder, text in {
+        "kernels": "@compiled_within\ndef multiply(v):\n    pass\n",
+        "samplers": "from revealed.kernels.design import multiply\n\nmultiply(1)\n",
+    }.items():
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "design.py").write_text(text, encoding="utf-8")
+    assert calls_from_python(tmp_path) == ["design.py, line 3: multiply"]

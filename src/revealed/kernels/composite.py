@@ -358,7 +358,12 @@ def move_particles(
     for n in range(len(x)):
         run_cycles(
             rng,
-            *problem,
+            problem.target,
+            problem.workspace,
+            problem.transform,
+            problem.cycle,
+            problem.mixture,
+            problem.augmentation,
             prior_scale,
             1,
             ChainArrays(x[n], gradient, mode_offset),

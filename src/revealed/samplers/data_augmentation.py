@@ -27,7 +27,7 @@ from revealed.kernels.augmentation import (
     AugmentationState,
     run_data_augmentation,
 )
-from revealed.kernels.design import Design, multiply
+from revealed.kernels.design import Design
 from revealed.kernels.parameter_expansion import ExpansionMove, ExpansionWorkspace
 from revealed.kernels.prior_scale import PriorScale, draw_prior_sd, mahalanobis_squared
 from revealed.kernels.utilities import draw_utilities
@@ -152,8 +152,8 @@ class DataAugmentationSampler:
         # Utilities exactly given the value, also for the Metropolis sampler: a start has to agree
         # with the choices.
         rows = self.decisions.rows.shape[0]
-        mu, w, mode_offset = np.empty(rows), np.empty(rows), np.zeros(len(self.decisions))
-        multiply(self.design, position, mu)
+        mu, w = np.asarray(self.decisions.rows @ position), np.empty(rows)
+        mode_offset = np.zeros(len(self.decisions))
         draw_utilities(
             rng,
             mu,
