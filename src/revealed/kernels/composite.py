@@ -235,9 +235,9 @@ def run_cycles(
 
     The first six after rng are the fields of a `CompositeProblem`: taking that apart would have
     every array counted in and out, which takes long to compile. A draw takes thin * moves_per_draw
-    moves. prior_scale: what inferring the prior scale needs;
-    where it is given this is None, and those moves are not even compiled. chain and cycle_state
-    are all that has to be stored to continue later with the same draws.
+    moves. prior_scale: what inferring the prior scale needs; where it is given this is None, and
+    those moves are not even compiled. chain and cycle_state are all that has to be stored to
+    continue later with the same draws.
     """
     x, gradient, mode_offset = chain
     width = x.size
