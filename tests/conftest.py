@@ -13,12 +13,17 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from revealed.io.atomic import to_jsonable
 from tests.support.cases import label
 from tests.support.evidence_log import passed, stamp
 from tests.support.statistical_asserts import MEASURED
+
+# The same examples in every run: seeds are fixed.
+hypothesis.settings.register_profile("fixed", derandomize=True)
+hypothesis.settings.load_profile("fixed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
