@@ -496,9 +496,9 @@ def test_every_step_climbs_also_where_a_plain_newton_step_overshoots(
     visited: list[Floats] = []
     plain = likelihood._derivatives
 
-    def spy(d: Decisions, taken: Any, v: Floats, weight: Floats) -> tuple[float, Floats, Floats]:
+    def spy(d: Decisions, taken: Any, v: Floats, *more: Any) -> tuple[float, Floats, Floats]:
         visited.append(v)
-        return plain(d, taken, v, weight)
+        return plain(d, taken, v, *more)
 
     monkeypatch.setattr(likelihood, "_derivatives", spy)
     posterior_mode(d, resolved_prior)

@@ -1,7 +1,8 @@
 """Typed decorators for compiled loops, and where their machine code is kept.
 
 Numba's own cache does not notice that a function *called from another file* has changed. The folder
-therefore carries a digest of all kernel sources: change one, and everything is compiled afresh.
+therefore carries a digest of all sources that have compiled functions: change one, and everything
+is compiled afresh.
 
 Numba compiles what a loop calls into the loop's own machine code, optimised for that loop, but
 under a name that all such copies share; in a process, the copy that was loaded first then serves
@@ -14,6 +15,7 @@ itself (`vectors.py`).
 import hashlib
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -27,10 +29,13 @@ def cache_folder() -> str:
 
     It lies in NUMBA_CACHE_DIR if that is set, else in the user's cache folder.
     """
-    # All sources, in a fixed order: any change of any kernel makes another folder.
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.read_bytes())
+    # All sources with compiled functions, in a fixed order: any change makes another folder.
+    digest, kernels = hashlib.sha256(), Path(__file__).parent
+    decorators = b"@compiled", b"@inlined", b"njit"
+    for source in sorted(kernels.parent.rglob("*.py")):
+        text = source.read_bytes()
+        if source.parent == kernels or any(word in text for word in decorators):
+            digest.update(text)
     root = (
         os.environ.get("NUMBA_CACHE_DIR")
         or os.environ.get("XDG_CACHE_HOME")
@@ -122,6 +127,15 @@ def inlined_formula(function: F) -> F:
         forceinline=True, error_model="numpy", fastmath=NO_NAN_FLAGS, **NO_WRAPPERS
     )
     return cast(F, decorate(function))
+
+
+@cache
+def compile_formula(function: F) -> F:
+    """Compile somebody else's formula, to be written into the loops that call it.
+
+    As `inlined_formula`, but nothing is assumed of its numbers.
+    """
+    return cast(F, numba.njit(forceinline=True, error_model="numpy", **NO_WRAPPERS)(function))
 
 
 def compiled_within(function: F) -> F:

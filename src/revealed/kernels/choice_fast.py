@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from revealed._types import Floats, Ints, Singles
-from revealed.kernels._compile import compiled, compiled_internal, compiled_no_nan, inlined_formula
+from revealed.kernels._compile import compiled_internal, compiled_no_nan, inlined_formula
 from revealed.kernels.choice_exact import EXACT_RULE, ROOT_HALF, integrate_choice, write_ratios
 from revealed.kernels.choice_lattice import (
     FAST_RULE,
@@ -29,7 +29,6 @@ from revealed.kernels.choice_lattice import (
     sum_ratio,
 )
 from revealed.kernels.choice_tables import LATTICE, STRIDES
-from revealed.kernels.design import Design, multiply
 from revealed.kernels.normal import LOG_ROOT_TWO_PI, log_cdf_and_ratio
 
 
@@ -225,21 +224,3 @@ def log_likelihood(
                     mean += node_weights[q] * node_ratios[q]
                 slope[rivals[j]] = -weight[t] * multiplicity[j] * mean
     return result
-
-
-@compiled
-def add_log_likelihoods(
-    design: Design,
-    rival_index: RivalIndex,
-    workspace: ChoiceWorkspace,
-    values: Floats,
-    out: Floats,
-) -> None:
-    """Add log P of all choices at each of values (S, K) to out (S,).
-
-    design: (R, K) the rivals' rows minus those of the chosen actions, so that design v are gaps.
-    """
-    utility_gap, none = np.empty(rival_index.multiplicity.size), np.empty(0)
-    for s in range(len(values)):
-        multiply(design, values[s], utility_gap)
-        out[s] += log_likelihood(utility_gap, rival_index, workspace, -np.inf, none)

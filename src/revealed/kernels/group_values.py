@@ -14,12 +14,14 @@ import numpy as np
 
 from revealed._types import Floats, Ints
 from revealed.kernels._compile import compiled, compiled_internal, inlined
+from revealed.kernels.choice import log_likelihood
 from revealed.kernels.choice_exact import EXACT_RULE
-from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex, log_likelihood
+from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex
 from revealed.kernels.choice_lattice import FAST_RULE
 from revealed.kernels.design import Design, multiply, transpose_multiply
 from revealed.kernels.hmc import HmcState, PathWorkspace, hmc_step
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
+from revealed.kernels.noise import NoiseArguments
 
 # Degrees of freedom of the Student-t law that independence moves propose from. Tails must be
 # heavier than the posterior's, which with normal priors any number gives; a small one wastes
@@ -34,7 +36,8 @@ class GroupedDecisions(NamedTuple):
     rival_start, decision_start: (N + 1,) where each group's rivals and different decisions begin.
     start: where each decision's rivals begin, counted from zero for each group. multiplicity,
     weight: as in `RivalIndex`. max_rivals: of a group. max_distinct_rivals, max_actions: of a
-    decision, equal ones counted once and as often as they stand there.
+    decision, equal ones counted once and as often as they stand there. noise: under which they
+    chose.
     """
 
     columns: Floats
@@ -46,6 +49,7 @@ class GroupedDecisions(NamedTuple):
     max_rivals: int
     max_distinct_rivals: int
     max_actions: int
+    noise: NoiseArguments
 
 
 class Population(NamedTuple):
@@ -277,6 +281,7 @@ def draw_group_values(
             ones,
             zeros,
             spread,
+            groups.noise,
         )
         count = rivals.multiplicity.size
         # arrays as long as this group needs, of those that all groups share
@@ -354,7 +359,9 @@ def add_log_likelihood(
         # an empty array tells the likelihood to leave derivatives out
         gap, grad_gap = gaps[:count], grad_gaps[: count if with_gradient else 0]
         multiply(design, new_q, gap)
-        sums.log_likelihood[0] += log_likelihood(gap, rivals, choice, -np.inf, grad_gap)
+        sums.log_likelihood[0] += log_likelihood(
+            groups.noise, gap, rivals, choice, -np.inf, grad_gap
+        )
         if with_gradient:
             # from the gaps to q
             transpose_multiply(design, grad_gap, grad)

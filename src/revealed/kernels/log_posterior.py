@@ -6,7 +6,7 @@ Each coefficient is skewed by a curve of its own (`skew_transform.py`), so that 
 normal. With g = design v the rivals' utility gaps, N(prior_mean, precision^-1) the prior of v and
 w = unwhiten x, the log density in x is, up to a constant,
 
-    sum over decisions of log P(choice given g)                 likelihood (`choice_fast.py`)
+    sum over decisions of log P(choice given g)                 likelihood (`choice.py`)
     - (v - prior_mean)' precision (v - prior_mean) / 2          prior
     + sum over k of log skew'(w_k)                              Jacobian of the skew curves
 """
@@ -18,13 +18,10 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.kernels._compile import compiled_no_nan, inlined
-from revealed.kernels.choice_fast import (
-    ChoiceWorkspace,
-    RivalIndex,
-    log_likelihood,
-    make_choice_workspace,
-)
+from revealed.kernels.choice import log_likelihood
+from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex, make_choice_workspace
 from revealed.kernels.design import Design, multiply, transpose_multiply
+from revealed.kernels.noise import NoiseArguments
 from revealed.kernels.prior_scale import interpolate_log_marginal
 from revealed.kernels.skew_transform import skew_derivative_scalar, skew_second_derivative_scalar
 from revealed.kernels.vectors import dot, multiply_add
@@ -43,6 +40,7 @@ class LogPosterior(NamedTuple):
     has a pole at the prior mean; the gradient is taken pole_softening (in squared distance) further
     out, which keeps Hamiltonian paths together. Any force that depends on the position alone leaves
     their law exact. centre, scale, skew: (K,), and unwhiten: (K, D), as in the module's formula.
+    noise: of the utilities.
     """
 
     design: Design
@@ -56,6 +54,7 @@ class LogPosterior(NamedTuple):
     scale: Floats
     skew: Floats
     unwhiten: Floats
+    noise: NoiseArguments
 
 
 class PosteriorWorkspace(NamedTuple):
@@ -176,7 +175,12 @@ def log_posterior(
     known = utility_gaps(target, workspace, x) + _log_prior(target, workspace)
     grad_gap = workspace.grad_gap if gradient.size > 0 else workspace.grad_gap[:0]
     value = known + log_likelihood(
-        workspace.utility_gap, target.rival_index, workspace.choice, floor - known, grad_gap
+        target.noise,
+        workspace.utility_gap,
+        target.rival_index,
+        workspace.choice,
+        floor - known,
+        grad_gap,
     )
     if gradient.size > 0:
         _write_gradient(target, workspace, gradient)

@@ -16,7 +16,7 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.kernels._compile import compiled_internal
-from revealed.kernels.choice_fast import log_likelihood
+from revealed.kernels.choice import log_likelihood
 from revealed.kernels.design import multiply
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace
 from revealed.kernels.prior_scale import interpolate_log_marginal
@@ -52,6 +52,7 @@ def _log_density(
         + target.unwhiten.shape[1] * log_factor
     )
     likelihood: float = log_likelihood(
+        target.noise,
         workspace.utility_gap,
         target.rival_index,
         workspace.choice,

@@ -23,13 +23,10 @@ import numpy as np
 
 from revealed._types import Floats, Ints
 from revealed.kernels._compile import compiled
-from revealed.kernels.choice_fast import (
-    ChoiceWorkspace,
-    RivalIndex,
-    log_likelihood,
-    make_choice_workspace,
-)
+from revealed.kernels.choice import log_likelihood
+from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex, make_choice_workspace
 from revealed.kernels.hmc import ADAPTATION, PATH, update_step_size
+from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.kernels.vectors import dot
 
 # Shares of g that an update of a row keeps: none, half, most; one of them is drawn each time. None
@@ -57,12 +54,14 @@ class RowChoices(NamedTuple):
 
     start: (N + 1,) where each state's begin. chosen_row: (U,) the row chosen. rival: (R,) the rows
     it was chosen against, from rival_index.start on. rival_index: as the likelihood wants them.
+    noise: under which it was chosen.
     """
 
     start: Ints
     chosen_row: Ints
     rival: Ints
     rival_index: RivalIndex
+    noise: NoiseArguments = NORMAL
 
 
 class ValuePrior(NamedTuple):
@@ -150,7 +149,7 @@ def log_choice_probability(
         choices.rival_index.multiplicity,
         choices.rival_index.weight[first:last],
     )
-    return log_likelihood(work.gap, rivals, work.choice, -np.inf, grad_gap)
+    return log_likelihood(choices.noise, work.gap, rivals, work.choice, -np.inf, grad_gap)
 
 
 @compiled

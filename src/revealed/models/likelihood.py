@@ -2,8 +2,9 @@
 
 The controller takes the best of rows @ v + e, e ~ N(0, I) (paper, section 2). The probability of
 a choice is one integral (`kernels.choice_exact`). Its logarithm is concave in v, so that with a
-normal prior there is exactly one mode. Under noise with a covariance, probabilities are integrals
-over orthants, by the GHK simulator (Geweke, Hajivassiliou, Keane; `kernels.ghk`) on a lattice.
+normal prior there is exactly one mode. Another law of the noise has a formula of its own
+(`kernels.noise`); under noise with a covariance, probabilities are integrals over orthants
+(`ghk_probabilities.py`).
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ import scipy.sparse as sp
 
 from revealed._types import Bools, Floats, Ints
 from revealed.data.decisions import Decisions
-from revealed.kernels import choice_exact, ghk
+from revealed.kernels import choice
+from revealed.kernels.choice_formula import write_information
 from revealed.kernels.choice_information import add_information_dense, add_information_sparse
-from revealed.models.noise import NoiseCovariance
+from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.models.ghk_probabilities import ghk_log_probabilities, normalise
+from revealed.models.noise import Noise, NoiseCovariance, as_kernel
 from revealed.models.priors import ResolvedPrior
 
 
@@ -43,10 +47,10 @@ NEWTON = NewtonLimits()
 UTILITIES_AT_A_TIME = 8_000_000  # 64 MB of mean utilities; fewer cost time, more cost memory
 
 
-def log_likelihood(d: Decisions, v: Any, noise: NoiseCovariance | None = None) -> Floats:
+def log_likelihood(d: Decisions, v: Any, noise: Noise | NoiseCovariance | None = None) -> Floats:
     """Log probability of each choice under the value v, or under draws of it.
 
-    Exact under independent noise; noise with a covariance is integrated over its lattice.
+    Exact under normal noise; noise with a covariance is integrated over its lattice.
 
     Parameters
     ----------
@@ -55,7 +59,7 @@ def log_likelihood(d: Decisions, v: Any, noise: NoiseCovariance | None = None) -
     v
         (K,) coefficients, or (S, K) draws of them.
     noise
-        The covariance of the noise; None for independent noise of variance one.
+        The law of each action's noise, or a covariance; None for independent standard normal noise.
 
     Returns
     -------
@@ -71,19 +75,20 @@ def log_likelihood(d: Decisions, v: Any, noise: NoiseCovariance | None = None) -
     draws = _check_coefficients(d, v)
     chosen_row = d.chosen_row
     out = np.empty((len(draws), len(d)))
-    if noise is not None:
+    if isinstance(noise, NoiseCovariance):
         # Only the chosen rows' orthants are integrated.
         wanted = np.zeros(d.rows.shape[0], dtype=np.bool_)
         wanted[chosen_row] = True
-        for s, logs in ghk_log_probabilities(d, draws, noise, wanted, noise.points):
+        for s, logs in _by_ghk(d, draws, noise, wanted, noise.points):
             out[s] = logs[chosen_row]
-        return out if np.ndim(v) == 2 else out[0]
-    for s, mu in _mean_utilities(d, draws):
-        choice_exact.log_probabilities(mu, d.start, chosen_row, out[s])
+    else:
+        _write_log_likelihoods(d, draws, as_kernel(noise), out)
     return out if np.ndim(v) == 2 else out[0]
 
 
-def choice_probabilities(d: Decisions, v: Any, noise: NoiseCovariance | None = None) -> Floats:
+def choice_probabilities(
+    d: Decisions, v: Any, noise: Noise | NoiseCovariance | None = None
+) -> Floats:
     """Probability of every action offered; they sum to one in each decision.
 
     Parameters
@@ -93,7 +98,7 @@ def choice_probabilities(d: Decisions, v: Any, noise: NoiseCovariance | None = N
     v
         (K,) coefficients, or (S, K) draws of them.
     noise
-        The covariance of the noise; None for independent noise of variance one.
+        The law of each action's noise, or a covariance; None for independent standard normal noise.
 
     Returns
     -------
@@ -108,18 +113,19 @@ def choice_probabilities(d: Decisions, v: Any, noise: NoiseCovariance | None = N
     """
     draws = _check_coefficients(d, v)
     out = np.empty((len(draws), d.rows.shape[0]))
-    if noise is not None:
+    if isinstance(noise, NoiseCovariance):
         every_row = np.ones(d.rows.shape[0], dtype=np.bool_)
-        for s, logs in ghk_log_probabilities(d, draws, noise, every_row, noise.points):
-            out[s] = _normalise(d, logs)
-        return out if np.ndim(v) == 2 else out[0]
-    for s, mu in _mean_utilities(d, draws):
-        choice_exact.all_probabilities(mu, d.start, out[s])
+        for s, logs in _by_ghk(d, draws, noise, every_row, noise.points):
+            out[s] = normalise(d, logs)
+    else:
+        kernel = as_kernel(noise)
+        for s, mu in _mean_utilities(d, draws):
+            choice.all_probabilities(kernel, mu, d.start, out[s])
     return out if np.ndim(v) == 2 else out[0]
 
 
 def mean_choice_probabilities(
-    d: Decisions, draws: Any, noise: NoiseCovariance | None = None
+    d: Decisions, draws: Any, noise: Noise | NoiseCovariance | None = None
 ) -> Floats:
     """(P,) probability of every action offered, averaged over the draws, (S, K).
 
@@ -127,87 +133,52 @@ def mean_choice_probabilities(
     """
     given = _check_coefficients(d, draws)
     total, one = np.zeros(d.rows.shape[0]), np.empty(d.rows.shape[0])
-    if noise is not None:
+    if isinstance(noise, NoiseCovariance):
         # At least eight points a draw: with fewer, a single draw's probabilities are too rough
         # even for an average.
         points = max(8, noise.points // len(given))
         every_row = np.ones(len(total), dtype=np.bool_)
-        for _, logs in ghk_log_probabilities(d, given, noise, every_row, points):
-            total += _normalise(d, logs)
-        return total / len(given)
-    for _, mu in _mean_utilities(d, given):
-        choice_exact.all_probabilities(mu, d.start, one)
-        total += one
+        for _, logs in _by_ghk(d, given, noise, every_row, points):
+            total += normalise(d, logs)
+    else:
+        kernel = as_kernel(noise)
+        for _, mu in _mean_utilities(d, given):
+            choice.all_probabilities(kernel, mu, d.start, one)
+            total += one
     return total / len(given)
 
 
-def ghk_log_probabilities(
+def _by_ghk(
     d: Decisions, draws: Floats, noise: NoiseCovariance, wanted: Bools, points: int
 ) -> Iterator[tuple[int, Floats]]:
-    """For each draw s the log probability (P,) of every row wanted, under correlated noise.
+    """For each draw s the log probability (P,) of every row wanted (`ghk_probabilities.py`)."""
+    return ghk_log_probabilities(d, _mean_utilities(d, draws), len(draws), noise, wanted, points)
 
-    By sequential conditioning (`kernels.ghk`) over a lattice of so many points and their mirror
-    images; a decision between two actions needs none. The first coordinate of the points is
-    evenly spaced, the others go on as Richtmyer's sequence (multiples of square roots of primes)
-    from draw to draw, and all are folded: an average over draws needs points that differ.
-    """
-    if noise.covariance.ndim == 3 and len(noise.covariance) != len(draws):
-        raise ValueError(
-            f"{len(noise.covariance)} noise covariances for {len(draws)} draws of v; "
-            "give one for each draw"
-        )
-    # The covariance of every draw, with the base action's zero row.
-    label, covariance = noise.label_of_row(d), noise.full_covariance(len(draws))
-    increments = np.sqrt(_primes(max(1, int(d.sizes.max()) - 2)))
+
+def _write_log_likelihoods(d: Decisions, draws: Floats, noise: NoiseArguments, out: Floats) -> None:
+    """Write the log probability of each choice under each draw into out (S, T)."""
+    chosen_row = d.chosen_row
     for s, mu in _mean_utilities(d, draws):
-        lattice = (np.arange(s * points, (s + 1) * points)[:, None] + 0.5) * increments
-        lattice[:, 0] = (np.arange(points) + 0.5) / points + s * increments[0]
-        lattice %= 1.0
-        # The baker's transform makes the integrand periodic; the ends are kept off 0 and 1.
-        folded = np.clip(np.abs(2.0 * lattice - 1.0), 1e-12, 1.0 - 1e-12)
-        mirrored = np.stack([np.log(folded), np.log1p(-folded)], axis=2)
-        logs = np.zeros(len(mu))
-        ghk.log_probabilities(mu, d.start, label, covariance[s], wanted, mirrored, logs)
-        yield s, logs
+        choice.log_probabilities(noise, mu, d.start, chosen_row, out[s])
 
 
-def _normalise(d: Decisions, logs: Floats) -> Floats:
-    """(P,) probabilities that sum to one in each decision.
-
-    Those of a decision's actions are integrated one by one, and so sum to one only nearly.
-    """
-    chances = np.exp(logs)
-    return np.asarray(chances / np.repeat(np.add.reduceat(chances, d.start[:-1]), d.sizes))
-
-
-def _primes(count: int) -> Ints:
-    """(count,) the first primes: 2, 3, 5, ...
-
-    Their square roots are irrational and independent, which Richtmyer's lattice needs.
-    """
-    found: list[int] = []
-    number = 2
-    # Trial division is enough for a handful.
-    while len(found) < count:
-        if all(number % p for p in found):
-            found.append(number)
-        number += 1
-    return np.array(found)
-
-
-def derivatives(d: Decisions, v: Any) -> tuple[float, Floats, Floats]:
+def derivatives(d: Decisions, v: Any, noise: Noise | None = None) -> tuple[float, Floats, Floats]:
     """The log-likelihood of all choices, its gradient (K,) and its Hessian (K, K) at v (K,)."""
     given = _check_coefficients(d, v)
     if np.ndim(v) != 1:
         raise ValueError(
             f"derivatives are taken at one v of {len(d.names)} numbers; it has shape {np.shape(v)}"
         )
-    value, gradient, information = _derivatives(d, d.chosen_row, given[0], np.ones(len(d)))
+    once, kernel = np.ones(len(d)), as_kernel(noise)
+    value, gradient, information = _derivatives(d, d.chosen_row, given[0], once, kernel)
     return value, gradient, -information
 
 
 def posterior_mode(
-    d: Decisions, resolved_prior: ResolvedPrior, weight: Floats | None = None
+    d: Decisions,
+    resolved_prior: ResolvedPrior,
+    weight: Floats | None = None,
+    noise: NoiseArguments = NORMAL,
 ) -> tuple[Floats, Floats]:
     """The most likely v under the prior, by damped Newton steps from the prior mean.
 
@@ -221,11 +192,13 @@ def posterior_mode(
     flat, precision, mean = resolved_prior.flat, resolved_prior.precision, resolved_prior.mean
 
     def log_posterior(v: Floats) -> float:
-        return float(log_likelihood(d, v) @ times + resolved_prior.log_density(v))
+        logs = np.empty((1, len(d)))
+        _write_log_likelihoods(d, v[None], noise, logs)
+        return float(logs[0] @ times + resolved_prior.log_density(v))
 
     for _ in range(NEWTON.max_steps):
         # Derivatives in v, then in the free coordinates q, with the prior's.
-        _, gradient_v, information_v = _derivatives(d, chosen_row, v, times)
+        _, gradient_v, information_v = _derivatives(d, chosen_row, v, times, noise)
         gradient = basis.T @ gradient_v - precision @ (basis.T @ (v - mean))
         information = basis.T @ information_v @ basis + precision
         step, pivot = _newton_step(information, gradient)
@@ -259,7 +232,10 @@ def posterior_mode(
 
 
 def at_likely_scale(
-    d: Decisions, resolved_prior: ResolvedPrior, weight: Floats | None = None
+    d: Decisions,
+    resolved_prior: ResolvedPrior,
+    weight: Floats | None = None,
+    noise: NoiseArguments = NORMAL,
 ) -> ResolvedPrior:
     """The prior as it is; or where its scale is inferred, at a scale that suits these decisions.
 
@@ -271,7 +247,7 @@ def at_likely_scale(
     sd = resolved_prior.scale
     # Each of the four rounds changes the sd by a factor of ten at most.
     for _ in range(4):
-        v, information = posterior_mode(d, resolved_prior.at_scale(sd), weight)
+        v, information = posterior_mode(d, resolved_prior.at_scale(sd), weight, noise)
         q = (v - resolved_prior.mean) @ resolved_prior.basis
         # The quadratic form at the mode, plus its spread around the mode.
         expected = q @ resolved_prior.precision @ q + np.trace(
@@ -282,7 +258,11 @@ def at_likely_scale(
 
 
 def log_posterior_derivatives(
-    d: Decisions, resolved_prior: ResolvedPrior, v: Floats, weight: Floats
+    d: Decisions,
+    resolved_prior: ResolvedPrior,
+    v: Floats,
+    weight: Floats,
+    noise: NoiseArguments = NORMAL,
 ) -> tuple[Floats, Floats]:
     """The gradient (K,) of the log posterior in v itself, and minus its Hessian (K, K).
 
@@ -291,18 +271,20 @@ def log_posterior_derivatives(
     """
     offset, constants = v - resolved_prior.mean, resolved_prior.constant_directions
     _, gradient, information = _derivatives(
-        d, d.chosen_row, v - constants @ (constants.T @ offset), weight
+        d, d.chosen_row, v - constants @ (constants.T @ offset), weight, noise
     )
     precision = resolved_prior.full_precision
     return gradient - precision @ offset, information + precision
 
 
-def weighted_derivatives(d: Decisions, v: Floats, weight: Floats) -> tuple[Floats, Floats]:
+def weighted_derivatives(
+    d: Decisions, v: Floats, weight: Floats, noise: NoiseArguments = NORMAL
+) -> tuple[Floats, Floats]:
     """The gradient (K,) of the weighted log-likelihood at v, and minus its Hessian (K, K).
 
     weight (T,) is how often each decision counts.
     """
-    _, gradient, information = _derivatives(d, d.chosen_row, v, weight)
+    _, gradient, information = _derivatives(d, d.chosen_row, v, weight, noise)
     return gradient, information
 
 
@@ -348,13 +330,16 @@ def _mean_utilities(d: Decisions, draws: Floats) -> Iterator[tuple[int, Floats]]
 
 
 def _derivatives(
-    d: Decisions, chosen_row: Ints, v: Floats, weight: Floats
+    d: Decisions, chosen_row: Ints, v: Floats, weight: Floats, noise: NoiseArguments
 ) -> tuple[float, Floats, Floats]:
     """The total log-likelihood, unweighted; gradient and minus Hessian of the weighted one."""
     # The gradient by utility, and then by coefficient through the rows.
     ((_, mu),) = _mean_utilities(d, v[None])
     slopes = np.empty(len(mu))
-    value = choice_exact.log_likelihood_and_gradient(mu, d.start, chosen_row, slopes)
+    value = choice.log_likelihood_and_gradient(noise, mu, d.start, chosen_row, slopes)
+    gradient = d.rows.T @ (np.repeat(weight, d.sizes) * slopes)
+    if not noise.is_normal:
+        return value, gradient, _information(d, chosen_row, mu, weight, noise)
     information = np.zeros((len(v), len(v)))
     if sp.issparse(d.rows):
         indptr, indices = d.rows.indptr.astype(np.int64), d.rows.indices.astype(np.int64)
@@ -363,7 +348,26 @@ def _derivatives(
         )
     else:
         add_information_dense(mu, d.start, chosen_row, weight, d.rows, information)
-    return value, d.rows.T @ (np.repeat(weight, d.sizes) * slopes), information
+    return value, gradient, information
+
+
+def _information(
+    d: Decisions, chosen_row: Ints, mu: Floats, weight: Floats, noise: NoiseArguments
+) -> Floats:
+    """(K, K) minus the Hessian of the weighted log-likelihood, by the formula of a noise.
+
+    rows' W rows, W having a square for each decision, its second derivatives in mu (P,).
+    """
+    squares = np.empty(int((d.sizes**2).sum()))
+    write_information(noise, mu, d.start, chosen_row, weight, squares)
+    # W in compressed sparse form: each row has as many entries as its decision has rows.
+    lengths = np.repeat(d.sizes, d.sizes)
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    first = np.repeat(d.start[:-1], d.sizes)
+    indices = np.arange(len(squares)) + np.repeat(first - indptr[:-1], lengths)
+    curvature = sp.csr_array((squares, indices, indptr), shape=(len(mu), len(mu)))
+    information = d.rows.T @ (curvature @ d.rows)
+    return np.asarray(information.toarray() if sp.issparse(information) else information)
 
 
 def _newton_step(information: Floats, gradient: Floats) -> tuple[Floats, float]:
@@ -372,8 +376,9 @@ def _newton_step(information: Floats, gradient: Floats) -> tuple[Floats, float]:
     Each coordinate is measured in its own scale, so that pivots are comparable. A ridge grows
     until the matrix is positive definite.
     """
-    # A feature that never differs has no information; its scale is left at one.
-    scale = np.sqrt(np.diag(information))
+    # A feature that never differs has no information; its scale is left at one. Where log P is not
+    # concave a diagonal may be negative, which the ridge makes up for.
+    scale = np.sqrt(np.abs(np.diag(information)))
     scale[scale == 0.0] = 1.0
     ridge = 0.0
     while True:

@@ -1,7 +1,8 @@
-"""How the noise of different actions is correlated (paper, section 4.1.4).
+"""Which law the noise of utilities has, and how it is correlated (paper, section 4.1.4).
 
-By default the noise of every action is standard normal and independent. With labelled actions
-(brands, routes, modes of travel) it can have a covariance of its own: who likes one powder more
+By default the noise of every action is standard normal and independent. Another law is a subclass
+of `Noise` with a formula for the log probability of a choice. With labelled actions (brands,
+routes, modes of travel) normal noise can have a covariance of its own: who likes one powder more
 than its price explains may like another one too. Only differences of utilities are identified, and
 only up to scale. So noise is measured against a base action: the covariance of the other D actions'
 noise minus the base's, on one of two scales:
@@ -16,7 +17,7 @@ one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg as sla
@@ -25,6 +26,93 @@ from numpy.typing import ArrayLike
 from revealed._types import Floats, Ints, Labels
 from revealed._validation import check_count
 from revealed.data.decisions import Decisions
+from revealed.kernels.choice_exact import log_likelihood_and_gradient
+from revealed.kernels.noise import NORMAL, NoiseArguments, make_kind
+
+
+class Noise:
+    """The law of every action's noise; a subclass is all that another law needs.
+
+    A subclass with numbers of its own is a frozen dataclass, with `parameters` made from its
+    fields. Its formulas are compiled: they know numpy, math and what is compiled itself, and take
+    what differs between instances from `parameters`.
+
+    Attributes
+    ----------
+    name
+        What users call it.
+    log_concave
+        Whether the log probability is concave in the utilities; a flat prior is refused where it
+        is not.
+    """
+
+    name: ClassVar[str]
+    log_concave: ClassVar[bool] = False
+
+    @property
+    def parameters(self) -> Floats:
+        """(p,) the numbers of this instance that its formulas take; none by default."""
+        return np.empty(0)
+
+    @staticmethod
+    def log_probability(gaps: Floats, parameters: Floats, slopes: Floats) -> float:
+        """Log probability of a choice, from its rivals' utilities minus that of the chosen action.
+
+        gaps: (n,), n at least one. Its derivative in every gap goes into slopes (n,), unless that
+        is empty.
+        """
+        raise NotImplementedError("a noise needs a formula, log_probability")
+
+    @staticmethod
+    def curvature(gaps: Floats, parameters: Floats, hessian: Floats) -> None:
+        """Write the second derivatives (n, n) of the log probability in the gaps (n,).
+
+        Need not be there: slopes are differentiated instead.
+        """
+        raise NotImplementedError("this noise has no formula for the curvature")
+
+    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
+        """Independent draws of one action's noise."""
+        raise NotImplementedError(f"{self.name} noise cannot be drawn")
+
+    def kernel(self) -> NoiseArguments:
+        """The noise as compiled loops take it."""
+        cls = type(self)
+        curvature = None if cls.curvature is Noise.curvature else cls.curvature
+        kind = make_kind(cls.name, cls.log_concave, cls.log_probability, curvature)
+        return NoiseArguments(kind, np.array(self.parameters, dtype=np.float64))
+
+
+class NormalNoise(Noise):
+    """Independent standard normal noise, the default."""
+
+    name = "normal"
+    log_concave = True
+
+    @staticmethod
+    def log_probability(gaps: Floats, parameters: Floats, slopes: Floats) -> float:
+        """Log probability of a choice, as one integral (`kernels.choice_exact`)."""
+        # one decision whose first action was chosen
+        mu = np.concatenate([[0.0], gaps])
+        gradient = np.empty(mu.size)
+        value = log_likelihood_and_gradient(
+            mu, np.array([0, mu.size]), np.zeros(1, dtype=np.int64), gradient
+        )
+        slopes[:] = gradient[1 : 1 + slopes.size]
+        return value
+
+    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
+        """Independent standard normal draws."""
+        return np.asarray(rng.standard_normal(size))
+
+    def kernel(self) -> NoiseArguments:
+        """Normal noise has loops of its own."""
+        return NORMAL
+
+
+def as_kernel(noise: Noise | None) -> NoiseArguments:
+    """The noise as compiled loops take it; None is normal noise."""
+    return NORMAL if noise is None else noise.kernel()
 
 
 @dataclass(frozen=True)

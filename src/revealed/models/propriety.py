@@ -27,7 +27,18 @@ from scipy.sparse.csgraph import connected_components
 from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions, Rows
 from revealed.data.rankings import Rankings
-from revealed.models.priors import coordinates
+from revealed.kernels.noise import NoiseArguments
+from revealed.models.priors import ResolvedPrior, coordinates
+
+
+def refuse_flat_prior(resolved_prior: ResolvedPrior, noise: NoiseArguments) -> None:
+    """Refuse a flat prior where log P is not concave: there need not be a posterior."""
+    if resolved_prior.flat and not noise.is_log_concave:
+        assert noise.kind is not None
+        raise ValueError(
+            f"under {noise.kind.name} noise large values may fit nearly as well as the best, so "
+            "that a flat prior need not have a posterior; use rv.Normal(sd)"
+        )
 
 
 class UnboundedSkillWarning(UserWarning):

@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 
 from revealed._types import Floats
 from revealed.models.likelihood import log_likelihood
+from revealed.models.noise import Noise
 from revealed.results.posterior import Posterior
 from revealed.results.psis import pareto_smoothed
 
@@ -182,14 +183,15 @@ def _check_same_choices(models: Mapping[str, Posterior]) -> None:
             )
 
 
-def leave_one_out(post: Posterior) -> tuple[Floats, Floats]:
+def leave_one_out(post: Posterior, noise: Noise | None = None) -> tuple[Floats, Floats]:
     """(T,) log probability of each choice given the others, and the Pareto k of its estimate.
 
     Draws given all choices stand in for draws given all but one, with importance weights of one
-    over the likelihood of that one, smoothed (PSIS).
+    over the likelihood of that one, smoothed (PSIS). noise: default: that of the posterior.
     """
     # (S, T) exact log-likelihoods of every choice in every draw
-    chosen = log_likelihood(post.decisions, post.values, post.known_noise)
+    law = post.known_noise if noise is None else noise
+    chosen = log_likelihood(post.decisions, post.values, law)
     pointwise, shapes = np.empty(len(post.decisions)), np.empty(len(post.decisions))
     for t, column in enumerate(chosen.T):
         weights, shapes[t] = pareto_smoothed(-column)

@@ -18,7 +18,8 @@ import numpy as np
 from revealed._types import Bools, Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.io.netcdf import read_file, to_arviz, write_file
-from revealed.kernels.choice_exact import all_probabilities, log_probabilities
+from revealed.kernels.choice import all_probabilities, log_probabilities
+from revealed.kernels.noise import NORMAL
 from revealed.mdp.bellman import Reward, expected_maximum, maximum_and_shares, reward_from_value
 from revealed.mdp.checks import check_discount, to_positions
 from revealed.mdp.process import MDP
@@ -197,7 +198,7 @@ class MDPPosterior:
         out = np.empty_like(self._utilities)
         # draw by draw: each has transitions of its own
         for s in range(len(out)):
-            all_probabilities(self._utilities[s], self.mdp.start, out[s])
+            all_probabilities(NORMAL, self._utilities[s], self.mdp.start, out[s])
         return out
 
     def policy(self) -> Policy:
@@ -336,7 +337,7 @@ class MDPPosterior:
         """
         out = np.empty((len(self._utilities), len(d)))
         for s, u in enumerate(self._utilities):
-            log_probabilities(np.ascontiguousarray(u[rows]), d.start, d.chosen_row, out[s])
+            log_probabilities(NORMAL, np.ascontiguousarray(u[rows]), d.start, d.chosen_row, out[s])
         return out
 
 

@@ -28,7 +28,7 @@ from revealed._types import Bools, Floats, Ints
 from revealed._validation import Seed, as_generator, check_count
 from revealed.data.decisions import Decisions
 from revealed.models.likelihood import log_likelihood, mean_choice_probabilities
-from revealed.models.noise import NoiseCovariance
+from revealed.models.noise import Noise, NoiseCovariance, NormalNoise
 from revealed.results.posterior import Posterior
 
 METHODS = ("average", "vote", "point")
@@ -180,6 +180,7 @@ def predict(
     method: str = "average",
     *,
     seed: Seed = 0,
+    noise: Noise | None = None,
 ) -> Prediction:
     """Predict what is chosen in each of these decisions.
 
@@ -193,6 +194,8 @@ def predict(
         "average", "vote" or "point".
     seed
         Of the votes' noise, a number or a numpy Generator; the same number gives the same votes.
+    noise
+        The law of each action's noise; default: that of the posterior, normal noise for draws.
 
     Returns
     -------
@@ -209,16 +212,17 @@ def predict(
         raise ValueError(f"there is no method {method!r}; choose one of {', '.join(METHODS)}")
     # everything below works on (S, K) draws
     draws = check_draws(posterior, decisions)
-    noise = posterior.known_noise if isinstance(posterior, Posterior) else None
+    law = posterior.known_noise if isinstance(posterior, Posterior) and noise is None else noise
     # one draw: the mean, of the noise covariance too
     if method == "point":
         draws = draws.mean(axis=0, keepdims=True)
-        noise = None if noise is None else replace(noise, covariance=noise.covariance.mean(axis=0))
+        if isinstance(law, NoiseCovariance):
+            law = replace(law, covariance=law.covariance.mean(axis=0))
     if method == "vote":
-        votes = _count_votes(as_generator(seed), draws, decisions, noise)
+        votes = _count_votes(as_generator(seed), draws, decisions, law)
         probabilities = votes / len(draws)
     else:
-        probabilities = mean_choice_probabilities(decisions, draws, noise)
+        probabilities = mean_choice_probabilities(decisions, draws, law)
     log_chosen = None
     if decisions.chosen is not None:
         # half a vote on top, as Jeffreys' prior would have it
@@ -227,7 +231,7 @@ def predict(
                 (votes[decisions.chosen_row] + 0.5) / (len(draws) + 0.5 * decisions.sizes)
             )
         else:
-            log_chosen = _log_probability_chosen(probabilities, draws, decisions, noise)
+            log_chosen = _log_probability_chosen(probabilities, draws, decisions, law)
     return Prediction(probabilities, method, decisions, log_chosen)
 
 
@@ -288,11 +292,14 @@ def relative_utilities(draws: Floats, decisions: Decisions) -> Floats:
 
 
 def _count_votes(
-    rng: np.random.Generator, draws: Floats, decisions: Decisions, noise: NoiseCovariance | None
+    rng: np.random.Generator,
+    draws: Floats,
+    decisions: Decisions,
+    noise: Noise | NoiseCovariance | None,
 ) -> Ints:
     """(P,) how many draws vote for each action; some draws at a time, to bound the memory.
 
-    A draw adds standard normal noise, or noise of its own covariance, to rows @ v.
+    A draw adds noise to rows @ v, of its own covariance where there is one.
     """
     rows = decisions.rows.shape[0]
     votes = np.zeros(rows, np.int64)
@@ -301,9 +308,9 @@ def _count_votes(
     for first in range(0, len(draws), at_once):
         w = relative_utilities(draws[first : first + at_once], decisions)
         w += (
-            rng.standard_normal(w.shape)
-            if noise is None
-            else _draw_noise(rng, noise, slice(first, first + at_once), decisions)
+            _draw_noise(rng, noise, slice(first, first + at_once), decisions)
+            if isinstance(noise, NoiseCovariance)
+            else (noise or NormalNoise()).sample(rng, w.shape)
         )
         best = first_best(w, decisions.start) + decisions.start[:-1]
         votes += np.bincount(best.ravel(), minlength=rows)
@@ -323,7 +330,10 @@ def _draw_noise(
 
 
 def _log_probability_chosen(
-    probabilities: Floats, draws: Floats, decisions: Decisions, noise: NoiseCovariance | None
+    probabilities: Floats,
+    draws: Floats,
+    decisions: Decisions,
+    noise: Noise | NoiseCovariance | None,
 ) -> Floats:
     """(T,) log probability of what was chosen, exact also where the probability underflows.
 

@@ -15,8 +15,10 @@ import numpy as np
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
 from revealed.data.unique import deduplicate
-from revealed.kernels.choice_fast import RivalIndex, add_log_likelihoods, make_choice_workspace
+from revealed.kernels.choice import add_log_likelihoods
+from revealed.kernels.choice_fast import RivalIndex, make_choice_workspace
 from revealed.kernels.design import Design
+from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.models.likelihood import weighted_derivatives
 
 
@@ -71,27 +73,27 @@ def prepare(decisions: Decisions, weights: Floats) -> PreparedChunk:
     return blocks
 
 
-def log_likelihoods(chunk: PreparedChunk, values: Floats) -> Floats:
+def log_likelihoods(chunk: PreparedChunk, values: Floats, noise: NoiseArguments = NORMAL) -> Floats:
     """(S,) log probability of a chunk's choices at each of values (S, K)."""
     out = np.zeros(len(values))
     for block in chunk:
         # threads work on chunks at the same time, so that each call has arrays of its own
         workspace = make_choice_workspace(block.rivals)
-        add_log_likelihoods(block.design, block.rivals, workspace, values, out)
+        add_log_likelihoods(noise, block.design, block.rivals, workspace, values, out)
     return out
 
 
-def derivatives(chunk: PreparedChunk, v: Floats) -> Floats:
+def derivatives(chunk: PreparedChunk, v: Floats, noise: NoiseArguments = NORMAL) -> Floats:
     """(K + 1, K + 1) log probability of a chunk's choices at v, its gradient and minus its Hessian.
 
     One array, so that a pass has one sum: [0, 0] is the log probability, [0, 1:] the gradient and
     [1:, 1:] minus the Hessian; the rest is zero.
     """
     out = np.zeros((len(v) + 1, len(v) + 1))
-    out[0, 0] = log_likelihoods(chunk, v[None])[0]
+    out[0, 0] = log_likelihoods(chunk, v[None], noise)[0]
     for block in chunk:
         # blocks are added in their order, which fixes the last bit
-        gradient, information = weighted_derivatives(block.unique, v, block.rivals.weight)
+        gradient, information = weighted_derivatives(block.unique, v, block.rivals.weight, noise)
         out[0, 1:] += gradient
         out[1:, 1:] += information
     return out

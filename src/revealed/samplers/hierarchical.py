@@ -35,6 +35,7 @@ from revealed.kernels.group_values import (
     draw_group_values,
     transfer_values,
 )
+from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.kernels.population import PopulationPrior, draw_population
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.base import State, Stats
@@ -108,13 +109,14 @@ class HierarchicalSampler:
         scale: float,
         threads: int | None = None,
         cluster: Any = None,
+        noise: NoiseArguments = NORMAL,
     ) -> HierarchicalSampler:
         """The sampler for all decisions.
 
         group (T,) says whose each is, counted from zero. prior: of the mean. scale: that of the
         prior of the sds. cluster: a Dask client, or None for threads of this process.
         """
-        partitions, start = make_partitions(decisions, group, prior.basis)
+        partitions, start = make_partitions(decisions, group, prior.basis, noise)
         executor: PartitionExecutor = (
             ThreadPartitionExecutor(partitions, threads)
             if cluster is None
@@ -273,10 +275,8 @@ class HierarchicalSampler:
             for name in ("group_centre", "group_scale")
         )
         # one key for all partitions and the number of each: a generator for each of them
-        key, root = (
-            int(rng.integers(2**63)),
-            np.asarray(np.linalg.cholesky(state["covariance"]), np.float64),
-        )
+        key = int(rng.integers(2**63))
+        root = np.asarray(np.linalg.cholesky(state["covariance"]), np.float64)
         # every partition gets its own slice, and the population
         found = self.executor.map(
             update_group_values,

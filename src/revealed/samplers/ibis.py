@@ -20,19 +20,13 @@ from revealed._types import Floats
 from revealed.data.decisions import Decisions
 from revealed.kernels.composite import Cycle, move_particles
 from revealed.kernels.independence import Mixture
+from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.base import State, Stats
 from revealed.samplers.composite.cost import CostModel
 from revealed.samplers.composite.cycle import adapt_step_size, hmc_only_cycle
-from revealed.samplers.composite.proposal import (
-    PROPOSAL,
-    Proposal,
-    fit_proposal,
-    null_mixture,
-)
-from revealed.samplers.composite.sampler import (
-    CompositeSampler,
-)
+from revealed.samplers.composite.proposal import PROPOSAL, Proposal, fit_proposal, null_mixture
+from revealed.samplers.composite.sampler import CompositeSampler
 from revealed.samplers.composite.warmup import WARMUP
 from revealed.samplers.particles import (
     check_proper_prior,
@@ -134,6 +128,7 @@ def assimilate(
     chosen: int,
     decisions_so_far: Callable[[], Decisions],
     resolved_prior: ResolvedPrior,
+    noise: NoiseArguments = NORMAL,
 ) -> ParticleSet:
     """The particles after one more decision, the choice of that one of rows (M, K).
 
@@ -141,7 +136,7 @@ def assimilate(
     """
     exponent = 0.0
     while True:
-        log_factors = log_choice_probabilities(rows, chosen, particles.values)
+        log_factors = log_choice_probabilities(rows, chosen, particles.values, noise)
         count, rest = len(log_factors), 1.0 - exponent
         # Temper: as much of the decision as leaves enough effective particles.
         if (
@@ -158,11 +153,11 @@ def assimilate(
         if exponent >= 1.0:
             break
         particles = _rejuvenate(
-            rng, particles.resampled(rng), decisions_so_far(), resolved_prior, exponent
+            rng, particles.resampled(rng), decisions_so_far(), resolved_prior, exponent, noise
         )
     if particles.effective < IBIS.ess_resample_below * len(particles.values):
         particles = _rejuvenate(
-            rng, particles.resampled(rng), decisions_so_far(), resolved_prior, 1.0
+            rng, particles.resampled(rng), decisions_so_far(), resolved_prior, 1.0, noise
         )
     return particles
 
@@ -190,6 +185,7 @@ def _rejuvenate(
     decisions: Decisions,
     resolved_prior: ResolvedPrior,
     exponent: float,
+    noise: NoiseArguments,
 ) -> ParticleSet:
     """The particles after cycles of moves for each, until they have forgotten where they were.
 
@@ -199,7 +195,9 @@ def _rejuvenate(
     # The last decision counts with its exponent so far.
     weight = np.ones(len(decisions))
     weight[-1] = exponent
-    sampler = CompositeSampler.build(decisions, resolved_prior, weight if exponent < 1.0 else None)
+    sampler = CompositeSampler.build(
+        decisions, resolved_prior, weight if exponent < 1.0 else None, noise
+    )
     # Whitened coordinates from the particles, as in the composite sampler's warm-up.
     values = _with_random_constants(rng, resolved_prior, particles.values)
     whitened = sampler.whitening_from_draws(rng, particles.values)
@@ -294,12 +292,13 @@ def _standardised(x: Floats) -> Floats:
 class IBISSampler:
     """The sampler: one set of particles a chain, one decision an iteration of its warm-up.
 
-    particles: as many as there are to be draws.
+    particles: as many as there are to be draws. noise: of the utilities.
     """
 
     decisions: Decisions
     resolved_prior: ResolvedPrior
     particles: int
+    noise: NoiseArguments = NORMAL
 
     def __post_init__(self) -> None:
         check_proper_prior(self.resolved_prior)
@@ -338,7 +337,9 @@ class IBISSampler:
         d = self.decisions
         rows = dense_rows(d.rows[d.start[t] : d.start[t + 1]])
         chosen = int(d.chosen_row[t] - d.start[t])
-        return assimilate(rng, particles, rows, chosen, lambda: d.first(t + 1), self.resolved_prior)
+        return assimilate(
+            rng, particles, rows, chosen, lambda: d.first(t + 1), self.resolved_prior, self.noise
+        )
 
     def sample(
         self, rng: np.random.Generator, state: State, draws: int, thin: int

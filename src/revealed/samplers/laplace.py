@@ -28,8 +28,10 @@ from scipy.special import gammaln
 from revealed._types import Floats
 from revealed.data.chunks import ChunkedDecisions
 from revealed.io.checkpoints import RunSnapshot
+from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.models.likelihood import at_likely_scale, posterior_mode
 from revealed.models.priors import ResolvedPrior
+from revealed.models.propriety import refuse_flat_prior
 from revealed.results.psis import pareto_k
 from revealed.samplers.chunk_likelihood import derivatives, log_likelihoods, prepare
 from revealed.samplers.executors import Executor
@@ -103,6 +105,8 @@ class Laplace:
         Of all random numbers.
     state
         None before the first step.
+    noise
+        Of the utilities.
     """
 
     chunks: ChunkedDecisions
@@ -111,6 +115,7 @@ class Laplace:
     wanted: int
     seed: int
     state: LaplaceState | None = None
+    noise: NoiseArguments = NORMAL
 
     @property
     def student_df(self) -> float:
@@ -181,17 +186,18 @@ class Laplace:
 
         Where the sd of the prior is to be inferred, it is taken at a likely value meanwhile.
         """
+        refuse_flat_prior(self.resolved_prior, self.noise)
         # the first chunk stands for all: only the beginning depends on it
         decisions, weights = self.chunks.load(0)
         count = LAPLACE.initial_decisions
         block = prepare(decisions[:count], weights[:count])[0]
-        prior = at_likely_scale(block.unique, self.resolved_prior, block.rivals.weight)
+        prior = at_likely_scale(block.unique, self.resolved_prior, block.rivals.weight, self.noise)
         # a few decisions may leave directions open, in which a flat prior has no mode
         precision = prior.precision
         if prior.flat:
             precision = LAPLACE.initial_precision * np.eye(len(prior.precision))
         proper = replace(prior, flat=False, precision=precision)
-        v, _ = posterior_mode(block.unique, proper, block.rivals.weight)
+        v, _ = posterior_mode(block.unique, proper, block.rivals.weight, self.noise)
         return LaplaceState(
             phase=Phase.NEWTON,
             v=v,
@@ -207,7 +213,7 @@ class Laplace:
         """
         assert self.state is not None
         # added one by one in the order of the chunks, so that sums are the same to the last bit
-        for result in self.executor.map(function, v, first=self.state.chunks_done):
+        for result in self.executor.map(function, v, self.noise, first=self.state.chunks_done):
             state = self.state
             self.state = replace(
                 state, total=state.total + result, chunks_done=state.chunks_done + 1

@@ -10,6 +10,7 @@ from revealed.data.decisions import Decisions
 from revealed.data.unique import deduplicate_if_worthwhile
 from revealed.io.checkpoints import Checkpoint, fingerprint
 from revealed.io.parquet_folder import ParquetDecisions
+from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.models.priors import Prior, ResolvedPrior, resolve_prior
 from revealed.results.posterior import Posterior
 from revealed.samplers.executors import make_executor
@@ -30,11 +31,13 @@ def fit_laplace(
     checkpoint: Path | None,
     resume: bool,
     checkpoint_seconds: float,
+    noise: NoiseArguments = NORMAL,
 ) -> Posterior:
     """The posterior by the sampler "laplace", its draws dealt out to so many chains.
 
-    The arguments are those of `rv.fit`, checked. Raises NotCertified where the answer cannot be
-    certified, and KeyboardInterrupt after Ctrl-C: there are no draws before the end.
+    The arguments are those of `rv.fit`, checked, and the noise as kernels take it. Raises
+    NotCertified where the answer cannot be certified, and KeyboardInterrupt after Ctrl-C: there
+    are no draws before the end.
     """
     # equal decisions are counted first: in a small MDP a great many are few different ones
     chunks: ChunkedDecisions = (
@@ -53,11 +56,11 @@ def fit_laplace(
         "options": {},
     }
     executor = make_executor(chunks, cluster, threads)
-    sampler = Laplace(chunks, executor, resolved_prior, draws * chains, seed)
+    sampler = Laplace(chunks, executor, resolved_prior, draws * chains, seed, noise=noise)
     file = None
     if checkpoint is not None:
         # hashing all rows takes time, so that it is done for a checkpoint only
-        own = _fingerprint(chunks, resolved_prior, settings)
+        own = _fingerprint(chunks, resolved_prior, settings, noise)
         file = Checkpoint(checkpoint, own, checkpoint_seconds)
     title = f"laplace: {chunks.count:,} decisions"
     if not run_to_end(sampler, title, progress, file, resume):
@@ -83,11 +86,16 @@ def fit_laplace(
 
 
 def _fingerprint(
-    chunks: ChunkedDecisions, resolved_prior: ResolvedPrior, settings: dict[str, Any]
+    chunks: ChunkedDecisions,
+    resolved_prior: ResolvedPrior,
+    settings: dict[str, Any],
+    noise: NoiseArguments,
 ) -> str:
     """What a checkpoint must agree with; files are told apart by name, size and time."""
     # the prior in the coordinates of these decisions
     parts: list[Any] = [resolved_prior.basis, resolved_prior.precision, resolved_prior.mean]
+    if noise.kind is not None:
+        parts += [noise.kind.name, noise.kind.digest, noise.parameters]
     if isinstance(chunks, InMemoryChunks):
         decisions = chunks.decisions
         parts += [decisions.rows, decisions.start, decisions.chosen_row, chunks.weights]

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from revealed._types import Floats, Ints
-from revealed.kernels.choice_exact import all_probabilities, log_probabilities
+from revealed.kernels.choice import all_probabilities, log_probabilities
+from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.kernels.prior_scale import PriorScale, draw_prior_sd
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.composite.proposal import importance_efficiency
@@ -38,7 +39,9 @@ def systematic_resample(
     )
 
 
-def log_choice_probabilities(rows: Floats, chosen: int, values: Floats) -> Floats:
+def log_choice_probabilities(
+    rows: Floats, chosen: int, values: Floats, noise: NoiseArguments = NORMAL
+) -> Floats:
     """(N,) exact log probability of a choice under each of values (N, K).
 
     chosen: which one of the rows (M, K) was chosen.
@@ -46,20 +49,20 @@ def log_choice_probabilities(rows: Floats, chosen: int, values: Floats) -> Float
     # One decision for each value: N decisions with the same M actions.
     count, size = len(values), len(rows)
     mu, out = np.ascontiguousarray((values @ rows.T).reshape(-1)), np.empty(count)
-    log_probabilities(mu, size * np.arange(count + 1), size * np.arange(count) + chosen, out)
+    chosen_row = size * np.arange(count) + chosen
+    log_probabilities(noise, mu, size * np.arange(count + 1), chosen_row, out)
     return out
 
 
-def choice_probabilities(rows: Floats, values: Floats) -> Floats:
+def choice_probabilities(rows: Floats, values: Floats, noise: NoiseArguments = NORMAL) -> Floats:
     """(N, M) exact probabilities of each of rows (M, K) under each of values (N, K).
 
     Every row sums to one.
     """
     count, size = len(values), len(rows)
     out = np.empty(count * size)
-    all_probabilities(
-        np.ascontiguousarray((values @ rows.T).reshape(-1)), size * np.arange(count + 1), out
-    )
+    mu = np.ascontiguousarray((values @ rows.T).reshape(-1))
+    all_probabilities(noise, mu, size * np.arange(count + 1), out)
     return out.reshape(count, size)
 
 

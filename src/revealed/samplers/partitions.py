@@ -21,6 +21,7 @@ from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.data.unique import deduplicate
 from revealed.kernels.group_values import GroupedDecisions
+from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.samplers.executors import submit_parts
 
 # About how many decisions a partition has: a pass over them takes a few hundredths of a second.
@@ -34,15 +35,17 @@ class Partition(NamedTuple):
     """The decisions of some groups, those of the first group first.
 
     group (T,) counts the groups from zero. basis (K, D): from free coordinates to coefficients.
+    noise: under which they chose.
     """
 
     decisions: Decisions
     group: Ints
     basis: Floats
+    noise: NoiseArguments = NORMAL
 
 
 def make_partitions(
-    decisions: Decisions, group: Ints, basis: Floats
+    decisions: Decisions, group: Ints, basis: Floats, noise: NoiseArguments = NORMAL
 ) -> tuple[list[Partition], Ints]:
     """All groups in partitions of whole groups, and where each partition's groups begin, then N.
 
@@ -57,11 +60,13 @@ def make_partitions(
     partitions = []
     for low, high in pairwise(start):
         picked = order[first[low] : first[high]]
-        partitions.append(Partition(decisions[picked], group[picked] - low, basis))
+        partitions.append(Partition(decisions[picked], group[picked] - low, basis, noise))
     return partitions, start
 
 
-def prepare_partition(decisions: Decisions, group: Ints, basis: Floats) -> GroupedDecisions:
+def prepare_partition(
+    decisions: Decisions, group: Ints, basis: Floats, noise: NoiseArguments = NORMAL
+) -> GroupedDecisions:
     """A partition, ready for the kernels.
 
     Equal decisions of a group are counted once; rows of rivals less the chosen ones are in the
@@ -84,6 +89,7 @@ def prepare_partition(decisions: Decisions, group: Ints, basis: Floats) -> Group
         max_rivals=max(1, int(np.diff(rival_start).max())),
         max_distinct_rivals=max(1, int(np.diff(rivals.start).max())),
         max_actions=max(1, int(counted.unique.sizes.max())),
+        noise=noise,
     )
 
 
@@ -175,4 +181,6 @@ def _call_with_writeable_arrays(
 
 def _writeable(thing: Any) -> Any:
     """The same, or a copy where it is an array that is read only."""
+    if isinstance(thing, NoiseArguments):
+        return NoiseArguments(thing.kind, _writeable(thing.parameters))
     return thing.copy() if isinstance(thing, np.ndarray) and not thing.flags.writeable else thing

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from revealed.data.decisions import Decisions
+from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.models.noise import ResolvedNoise
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.base import Sampler
@@ -32,7 +33,7 @@ class SamplerInput(NamedTuple):
     """What a sampler is built from.
 
     draws: kept from each chain, which is the number of particles where there are particles. noise:
-    None where it is independent.
+    None where it is independent. kernel: the law of independent noise, as kernels take it.
     """
 
     decisions: Decisions
@@ -40,6 +41,7 @@ class SamplerInput(NamedTuple):
     options: Mapping[str, Any]
     noise: ResolvedNoise | None
     draws: int
+    kernel: NoiseArguments = NORMAL
 
 
 @dataclass(frozen=True)
@@ -113,11 +115,16 @@ def _build_composite(given: SamplerInput) -> Sampler:
             f'the sampler "composite" has no options, but {", ".join(given.options)} is given; '
             "leave it out"
         )
-    return CompositeSampler.build(given.decisions, given.prior)
+    return CompositeSampler.build(given.decisions, given.prior, noise=given.kernel)
 
 
 def _build_augmentation(name: str) -> Callable[[SamplerInput], Sampler]:
     def build(given: SamplerInput) -> Sampler:
+        if not given.kernel.is_normal:
+            raise ValueError(
+                f'the sampler "{name}" draws normal utilities, and is for normal noise only; '
+                'use "composite"'
+            )
         # refuses options that the paper's samplers do not have
         options = parse_options(dict(given.options))
         return DataAugmentationSampler.build(name, given.decisions, given.prior, options)
@@ -126,7 +133,7 @@ def _build_augmentation(name: str) -> Callable[[SamplerInput], Sampler]:
 
 
 def _build_ibis(given: SamplerInput) -> Sampler:
-    return IBISSampler(given.decisions, given.prior, given.draws)
+    return IBISSampler(given.decisions, given.prior, given.draws, given.kernel)
 
 
 def _build_ghk(given: SamplerInput) -> Sampler:
@@ -210,10 +217,12 @@ def make_sampler(
     options: Mapping[str, Any],
     noise: ResolvedNoise | None = None,
     draws: int = 1000,
+    kernel: NoiseArguments = NORMAL,
 ) -> Sampler:
     """The sampler of that name, prepared for these decisions; "auto" is the default.
 
-    draws: how many particles "ibis" has; other samplers do not need to know.
+    draws: how many particles "ibis" has; other samplers do not need to know. kernel: the law of
+    independent noise.
     """
     # a name may stand for two samplers, one for each noise
     kind: Noise = "independent" if noise is None else "correlated"
@@ -231,7 +240,7 @@ def make_sampler(
     # its draws are not those of a chain, and `fit` runs it another way
     if entry.build is None:
         raise ValueError(f'the sampler "{entry.name}" has no chains; use rv.fit')
-    return entry.build(SamplerInput(decisions, resolved_prior, options, noise, draws))
+    return entry.build(SamplerInput(decisions, resolved_prior, options, noise, draws, kernel))
 
 
 def memory_factor(name: str) -> float:

@@ -17,6 +17,7 @@ import scipy.linalg as sla
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
 from revealed.kernels.hmc import init_dual_averaging
+from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.kernels.unknown_transitions import (
     PathMetric,
     RowChoices,
@@ -84,6 +85,7 @@ class UnknownTransitionsSampler:
         choices: RowChoices,
         resolved_prior: ResolvedPrior,
         different_choices: Decisions,
+        noise: NoiseArguments = NORMAL,
     ) -> UnknownTransitionsSampler:
         """Find the value's mode where the rows are what transitions alone say.
 
@@ -91,9 +93,10 @@ class UnknownTransitionsSampler:
         """
         # each different choice counts as often as it was made
         mode, information = posterior_mode(
-            different_choices, resolved_prior, choices.rival_index.weight
+            different_choices, resolved_prior, choices.rival_index.weight, noise
         )
-        return UnknownTransitionsSampler(rows, choices, resolved_prior, mode, information)
+        under_noise = choices._replace(noise=noise)
+        return UnknownTransitionsSampler(rows, under_noise, resolved_prior, mode, information)
 
     @property
     def _initial_value_root(self) -> Floats:

@@ -41,9 +41,11 @@ from revealed.kernels.log_posterior import (
     PosteriorWorkspace,
     make_posterior_workspace,
 )
+from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.kernels.prior_scale import PriorScale
 from revealed.models.likelihood import at_likely_scale, posterior_mode
 from revealed.models.priors import ResolvedPrior
+from revealed.models.propriety import refuse_flat_prior
 from revealed.samplers.base import State, Stats
 from revealed.samplers.composite.cycle import AUGMENTATION_ONLY, hmc_only_cycle
 from revealed.samplers.composite.proposal import null_mixture
@@ -89,6 +91,7 @@ class CompositeSampler:
     likely_prior: the prior, at a likely scale where that is inferred. unique: the decisions with
     equal ones counted. mode (K,) and information (D, D): of the posterior. augmentation_sampler:
     the data augmentation of its sweeps. unit_weights: whether every decision counts once.
+    noise: of the utilities.
     """
 
     decisions: Decisions
@@ -99,6 +102,7 @@ class CompositeSampler:
     information: Floats
     augmentation_sampler: DataAugmentationSampler
     unit_weights: bool
+    noise: NoiseArguments = NORMAL
 
     @property
     def name(self) -> str:
@@ -107,17 +111,22 @@ class CompositeSampler:
 
     @staticmethod
     def build(
-        decisions: Decisions, resolved_prior: ResolvedPrior, weight: Floats | None = None
+        decisions: Decisions,
+        resolved_prior: ResolvedPrior,
+        weight: Floats | None = None,
+        noise: NoiseArguments = NORMAL,
     ) -> CompositeSampler:
         """Count equal decisions, and find the posterior mode.
 
         weight: (T,) how much each decision counts, default: once. With weights other than one there
         are no sweeps, as utilities belong to whole decisions.
         """
+        refuse_flat_prior(resolved_prior, noise)
         unique = deduplicate(decisions, weight)
         # Mode and curvature want a prior with a given scale.
-        likely_prior = at_likely_scale(unique.unique, resolved_prior, unique.rival_index.weight)
-        mode, information = posterior_mode(unique.unique, likely_prior, unique.rival_index.weight)
+        counted = unique.unique, unique.rival_index.weight
+        likely_prior = at_likely_scale(counted[0], resolved_prior, counted[1], noise)
+        mode, information = posterior_mode(counted[0], likely_prior, counted[1], noise)
         augmentation_sampler = DataAugmentationSampler.build(
             most_expanded(decisions, resolved_prior),
             decisions,
@@ -133,6 +142,7 @@ class CompositeSampler:
             information,
             augmentation_sampler,
             weight is None,
+            noise,
         )
 
     def init(self, rng: np.random.Generator, position: Floats | None) -> State:
@@ -213,15 +223,17 @@ class CompositeSampler:
     def can_augment(self) -> bool:
         """Whether sweeps of data augmentation are possible.
 
-        Every decision must count once, and the (P, D) slopes of interweaving must not be too large.
+        The noise must be normal, every decision must count once, and the (P, D) slopes of
+        interweaving must not be too large.
         """
         cells = self.decisions.rows.shape[0] * len(self.information)
-        return self.unit_weights and bool(cells <= SETTINGS.max_interweaving_cells)
+        possible = self.noise.is_normal and self.unit_weights
+        return possible and bool(cells <= SETTINGS.max_interweaving_cells)
 
     def posterior(self, transform: WhiteningTransform) -> tuple[LogPosterior, PosteriorWorkspace]:
         """The log posterior in these coordinates, and a workspace for evaluating it."""
         target = log_posterior_in_coordinates(
-            self.unique, self.resolved_prior, self.likely_prior, transform
+            self.unique, self.resolved_prior, self.likely_prior, transform, self.noise
         )
         return target, make_posterior_workspace(target)
 
@@ -263,9 +275,9 @@ class CompositeSampler:
         prior = self.likely_prior
         has_constants = self.resolved_prior.constant_directions.size
         if (self.mixture_feasible and has_constants) or prior.strongly_correlated:
-            return WhiteningTransform.from_curvature(self.unique, prior, values, points)
+            return WhiteningTransform.from_curvature(self.unique, prior, values, points, self.noise)
         free = prior.with_random_constants(rng, values)
-        return WhiteningTransform.from_draws_skewed(self.unique, prior, free, points)
+        return WhiteningTransform.from_draws_skewed(self.unique, prior, free, points, self.noise)
 
     def interweaving_directions(self, transform: WhiteningTransform) -> Floats:
         """(K, D) directions in which v moves when the coordinates do, without blocks' constants."""

@@ -20,6 +20,7 @@ from revealed._types import Floats
 from revealed.data.unique import UniqueDecisions
 from revealed.kernels.design import Design
 from revealed.kernels.log_posterior import LogPosterior
+from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.kernels.prior_scale import marginal_table
 from revealed.kernels.skew_transform import skew, skew_derivative, skew_second_derivative, unskew
 from revealed.models.likelihood import log_posterior_derivatives
@@ -79,7 +80,11 @@ class WhiteningTransform:
 
     @staticmethod
     def from_curvature(
-        unique: UniqueDecisions, prior: ResolvedPrior, values: Floats, points: int
+        unique: UniqueDecisions,
+        prior: ResolvedPrior,
+        values: Floats,
+        points: int,
+        noise: NoiseArguments = NORMAL,
     ) -> WhiteningTransform:
         """The linear coordinates in which the mean curvature of the log posterior is the identity.
 
@@ -89,7 +94,7 @@ class WhiteningTransform:
         some = values[:: max(1, len(values) // points)]
         weight = unique.rival_index.weight
         curvature = sum(
-            log_posterior_derivatives(unique.unique, prior, v, weight)[1] for v in some
+            log_posterior_derivatives(unique.unique, prior, v, weight, noise)[1] for v in some
         ) / len(some)
         return WhiteningTransform.from_precision(
             prior, values.mean(axis=0), prior.basis.T @ curvature @ prior.basis
@@ -97,7 +102,11 @@ class WhiteningTransform:
 
     @staticmethod
     def from_draws_skewed(
-        unique: UniqueDecisions, prior: ResolvedPrior, values: Floats, points: int
+        unique: UniqueDecisions,
+        prior: ResolvedPrior,
+        values: Floats,
+        points: int,
+        noise: NoiseArguments = NORMAL,
     ) -> WhiteningTransform:
         """Coordinates in which each coefficient of draws of v (n, K) is about normal.
 
@@ -117,7 +126,7 @@ class WhiteningTransform:
             # Minus the second derivative in w of log posterior(v(w)) + sum of log dv/dw.
             w = unskew((v - centre) / scale, amount)
             gradient, information = log_posterior_derivatives(
-                unique.unique, prior, v, unique.rival_index.weight
+                unique.unique, prior, v, unique.rival_index.weight, noise
             )
             first, second = skew_derivative(w, amount), skew_second_derivative(w, amount)
             third = -3.0 * second * w / (1.0 + w * w)
@@ -171,6 +180,7 @@ def log_posterior_in_coordinates(
     prior: ResolvedPrior,
     likely_prior: ResolvedPrior,
     transform: WhiteningTransform,
+    noise: NoiseArguments = NORMAL,
 ) -> LogPosterior:
     """The log posterior in whitened coordinates, as the kernels take it.
 
@@ -200,6 +210,7 @@ def log_posterior_in_coordinates(
         transform.scale,
         transform.skew,
         transform.unwhiten,
+        noise,
     )
 
 

@@ -1,0 +1,115 @@
+"""The probability of choices under a noise: which loops work it out.
+
+Normal noise has loops of its own, `choice_fast.py` and `choice_exact.py`; any other has a formula,
+which `choice_formula.py` evaluates decision by decision. Loops choose between the two when they are
+compiled, by the type of their noise; what is called from Python chooses when it is called.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from revealed._types import Floats, Ints
+from revealed.kernels import choice_exact, choice_fast, choice_formula
+from revealed.kernels._compile import compiled
+from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex
+from revealed.kernels.design import Design, multiply
+from revealed.kernels.noise import NoiseArguments
+
+normal_log_likelihood = choice_fast.log_likelihood
+formula_log_likelihood = choice_formula.log_likelihood
+
+
+def log_likelihood(
+    noise: NoiseArguments,
+    utility_gap: Floats,
+    rival_index: RivalIndex,
+    workspace: ChoiceWorkspace,
+    floor: float,
+    slope: Floats,
+) -> float:
+    """The sum of log P over all decisions, from the rivals' utility gaps (R,), for loops.
+
+    Minus infinity once it is sure to be below `floor`. Its derivative in every gap goes into slope
+    (R,), unless that is empty.
+    """
+    raise NotImplementedError("only loops call this")
+
+
+@overload(log_likelihood, strict=False, inline="always")  # type: ignore[untyped-decorator]
+def _choose_log_likelihood(
+    noise: Any, utility_gap: Any, rival_index: Any, workspace: Any, floor: Any, slope: Any
+) -> Any:
+    def under_normal_noise(
+        noise: NoiseArguments,
+        utility_gap: Floats,
+        rival_index: RivalIndex,
+        workspace: ChoiceWorkspace,
+        floor: float,
+        slope: Floats,
+    ) -> float:
+        return normal_log_likelihood(utility_gap, rival_index, workspace, floor, slope)
+
+    def by_formula(
+        noise: NoiseArguments,
+        utility_gap: Floats,
+        rival_index: RivalIndex,
+        workspace: ChoiceWorkspace,
+        floor: float,
+        slope: Floats,
+    ) -> float:
+        return formula_log_likelihood(noise, utility_gap, rival_index, workspace, floor, slope)
+
+    kind = noise.types[noise.fields.index("kind")]
+    return under_normal_noise if isinstance(kind, types.NoneType) else by_formula
+
+
+@compiled
+def add_log_likelihoods(
+    noise: NoiseArguments,
+    design: Design,
+    rival_index: RivalIndex,
+    workspace: ChoiceWorkspace,
+    values: Floats,
+    out: Floats,
+) -> None:
+    """Add log P of all choices at each of values (S, K) to out (S,).
+
+    design: (R, K) the rivals' rows minus those of the chosen actions, so that design v are gaps.
+    """
+    utility_gap, none = np.empty(rival_index.multiplicity.size), np.empty(0)
+    for s in range(len(values)):
+        multiply(design, values[s], utility_gap)
+        out[s] += log_likelihood(noise, utility_gap, rival_index, workspace, -np.inf, none)
+
+
+def log_probabilities(
+    noise: NoiseArguments, mu: Floats, start: Ints, chosen_row: Ints, out: Floats
+) -> None:
+    """Write log P of the chosen row of each decision into out (T,).
+
+    mu: (P,) rows @ v. start: (T + 1,) where each decision's rows begin. chosen_row: (T,).
+    """
+    if noise.is_normal:
+        choice_exact.log_probabilities(mu, start, chosen_row, out)
+    else:
+        choice_formula.log_probabilities(noise, mu, start, chosen_row, out)
+
+
+def log_likelihood_and_gradient(
+    noise: NoiseArguments, mu: Floats, start: Ints, chosen_row: Ints, gradient: Floats
+) -> float:
+    """The sum of log P over all decisions; its derivative in mu goes into gradient (P,)."""
+    if noise.is_normal:
+        return choice_exact.log_likelihood_and_gradient(mu, start, chosen_row, gradient)
+    return choice_formula.log_likelihood_and_gradient(noise, mu, start, chosen_row, gradient)
+
+
+def all_probabilities(noise: NoiseArguments, mu: Floats, start: Ints, out: Floats) -> None:
+    """Write the probability of every action of every decision into out (P,)."""
+    if noise.is_normal:
+        choice_exact.all_probabilities(mu, start, out)
+    else:
+        choice_formula.all_probabilities(noise, mu, start, out)
