@@ -1,0 +1,154 @@
+"""Every sampler that moves by the likelihood takes a noise that the package does not have."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import revealed as rv
+from revealed._types import Floats
+from revealed.api.unknown_transitions import build_sampler
+from revealed.data.chunks import InMemoryChunks
+from revealed.kernels import group_values
+from revealed.mdp.transition_counts import TransitionCounts
+from revealed.models.likelihood import derivatives
+from revealed.models.noise import Noise, NormalNoise
+from revealed.models.priors import resolve_prior
+from revealed.samplers.composite.sampler import CompositeSampler
+from revealed.samplers.executors import ThreadExecutor
+from revealed.samplers.hierarchical import HierarchicalSampler
+from revealed.samplers.ibis import IBISSampler
+from revealed.samplers.laplace import Laplace
+from revealed.samplers.registry import make_sampler
+from revealed.samplers.unknown_transitions import UnknownTransitionsSampler
+from tests.kernels.test_noise import LOGISTIC, PRIOR, decisions
+from tests.support.cases import warmed_up_draws
+from tests.support.statistical_asserts import (
+    OutsideTolerance,
+    assert_mean,
+    assert_scores,
+    assert_sd,
+    grid_moments,
+)
+
+
+@cache
+def exact_moments(noise: Noise) -> tuple[Floats, Floats, float]:
+    """Mean and sd of both coefficients, and the log evidence, by a sum over a grid."""
+    d = decisions()
+    prior, axis = resolve_prior(PRIOR, d), np.linspace(-6.0, 6.0, 121)
+    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    log_density = rv.log_likelihood(d, grid, noise).sum(axis=1) + prior.log_density(grid)
+    largest, cell = log_density.max(), (axis[1] - axis[0]) ** 2
+    constant = -math.log(2.0 * math.pi) + 0.5 * np.linalg.slogdet(prior.precision)[1]
+    evidence = largest + math.log(np.exp(log_density - largest).sum() * cell) + constant
+    return *grid_moments(grid, log_density), evidence
+
+
+def assert_moments(draws: Floats) -> None:
+    mean, sd, _ = exact_moments(LOGISTIC)
+    for k in range(2):
+        assert_mean(draws[:, k], mean[k], false_alarm=1e-6)
+        assert_sd(draws[:, k], mean[k], sd[k], false_alarm=1e-6)
+
+
+def test_composite_sampler_agrees_with_the_grid_and_has_no_augmentation() -> None:
+    d = decisions()
+    sampler = make_sampler("auto", d, resolve_prior(PRIOR, d), {}, kernel=LOGISTIC.kernel())
+    assert isinstance(sampler, CompositeSampler)
+    assert not sampler.can_augment
+    rng = np.random.default_rng(3)
+    draws, _ = warmed_up_draws(rng, sampler, 500, 10_000)
+    assert_moments(draws)
+    # the check can fail: under normal noise the means are others
+    with pytest.raises(OutsideTolerance):
+        assert_mean(draws[:, 0], exact_moments(NormalNoise())[0][0], false_alarm=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prior", [rv.Flat(), rv.Normal(rv.HalfStudentT())])
+def test_composite_sampler_runs_under_other_priors(prior: Any) -> None:
+    d = decisions()
+    sampler = CompositeSampler.build(d, resolve_prior(prior, d), noise=LOGISTIC.kernel())
+    draws, _ = warmed_up_draws(np.random.default_rng(3), sampler, 500, 500)
+    mean, sd, _ = exact_moments(LOGISTIC)
+    # another prior on twenty decisions moves the mean by less than a posterior sd
+    assert np.all(np.abs(draws.mean(axis=0) - mean) < sd)
+
+
+@pytest.mark.slow
+def test_laplace_agrees_with_the_grid() -> None:
+    d = decisions()
+    chunks = InMemoryChunks(d, np.ones(len(d)))
+    sampler = Laplace(
+        chunks,
+        ThreadExecutor(chunks, 1),
+        resolve_prior(PRIOR, d),
+        20_000,
+        1,
+        noise=LOGISTIC.kernel(),
+    )
+    for _ in sampler.iterate():
+        pass
+    draws, stats, _ = sampler.draws()
+    assert_moments(draws)
+    # 20,000 weights of a good proposal: the error of their mean is far below a hundredth
+    assert stats["log_evidence"][0] == pytest.approx(exact_moments(LOGISTIC)[2], abs=0.03)
+
+
+@pytest.mark.slow
+def test_ibis_agrees_with_the_grid() -> None:
+    d, (mean, _, evidence) = decisions(), exact_moments(LOGISTIC)
+    sampler = IBISSampler(d, resolve_prior(PRIOR, d), 300, LOGISTIC.kernel())
+    # independent sets of particles, whose means are compared with the grid
+    found = []
+    for seed in range(20):
+        draws, stats = warmed_up_draws(np.random.default_rng(seed), sampler, len(d), 300)
+        found.append([*draws.mean(axis=0), np.exp(stats["log_evidence"][0] - evidence)])
+    each = np.array(found)
+    error = each.std(axis=0, ddof=1) / np.sqrt(len(each))
+    assert_scores((each.mean(axis=0) - [*mean, 1.0]) / error, false_alarm=1e-6, degrees=19)
+
+
+@pytest.mark.slow
+def test_hierarchical_sampler_runs_and_has_the_likelihood_of_its_groups() -> None:
+    d, group = decisions(), np.arange(21) % 4
+    sampler = HierarchicalSampler.build(
+        d, group, resolve_prior(PRIOR, d), 1.0, threads=1, noise=LOGISTIC.kernel()
+    )
+    rng = np.random.default_rng(1)
+    draws, _ = warmed_up_draws(rng, sampler, 60, 60)
+    assert np.isfinite(draws).all()
+    q, zeros, eye = rng.normal(size=(4, 2)), np.zeros(2), np.eye(2)
+    sums = group_values.LikelihoodSums(np.zeros(1), np.zeros(2), np.zeros((2, 2)))
+    (groups,) = sampler.executor.partitions  # type: ignore[attr-defined]
+    group_values.add_log_likelihood(groups, q, zeros, eye, zeros, eye, sums)
+    of_group = [derivatives(d[np.flatnonzero(group == i)], q[i], LOGISTIC) for i in range(4)]
+    assert sums.log_likelihood[0] == pytest.approx(sum(value for value, _, _ in of_group))
+    np.testing.assert_allclose(sums.grad, sum(gradient for _, gradient, _ in of_group))
+
+
+@pytest.mark.slow
+def test_unknown_transitions_agree_with_a_known_row() -> None:
+    # rows that lead to one state each, but for one that 40,000 transitions have nearly settled
+    x, a = np.repeat([0, 0, 1, 1], [9, 2, 3, 1]), np.repeat([0, 1, 0, 1], [9, 2, 3, 1])
+    counts, prior = np.zeros((2, 2, 2), np.int64), np.zeros((2, 2, 2))
+    counts[0, 0], prior[0, 0] = (10_000, 30_000), 1.0
+    prior[1, 0, 1] = prior[0, 1, 0] = prior[1, 1, 1] = 1.0
+    seen = TransitionCounts(x, a, counts, (0, 1), (0, 1))
+    normal, unique = build_sampler(seen, prior, np.ones((2, 2), bool), rv.Normal(2.0), False)
+    sampler = UnknownTransitionsSampler.build(
+        normal.rows, normal.choices, normal.resolved_prior, unique, LOGISTIC.kernel()
+    )
+    draws, _ = warmed_up_draws(np.random.default_rng(1), sampler, 500, 5000)
+    # then the value has the posterior of known rows, on the line of sum zero
+    line = np.linspace(-6.0, 6.0, 2001)
+    values = np.stack([line, -line], axis=1)
+    logs = rv.log_likelihood(unique, values, LOGISTIC) @ normal.choices.rival_index.weight
+    mean, sd = grid_moments(values, logs + normal.resolved_prior.log_density(values))
+    assert_mean(draws[:, 0], mean[0], false_alarm=1e-6)
+    assert_sd(draws[:, 0], mean[0], sd[0], false_alarm=1e-6)
