@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,12 +14,15 @@ import revealed as rv
 from revealed._types import Floats
 from revealed.api.unknown_transitions import build_sampler
 from revealed.data.chunks import InMemoryChunks
+from revealed.data.unique import deduplicate
 from revealed.kernels import group_values
+from revealed.kernels.noise import NoiseArguments
 from revealed.mdp.transition_counts import TransitionCounts
-from revealed.models.likelihood import derivatives
+from revealed.models.likelihood import derivatives, posterior_mode
 from revealed.models.noise import Noise, NormalNoise
 from revealed.models.priors import resolve_prior
 from revealed.samplers.composite.sampler import CompositeSampler
+from revealed.samplers.composite.transform import WhiteningTransform
 from revealed.samplers.executors import ThreadExecutor
 from revealed.samplers.hierarchical import HierarchicalSampler
 from revealed.samplers.ibis import IBISSampler
@@ -78,6 +82,38 @@ def test_composite_sampler_runs_under_other_priors(prior: Any) -> None:
     mean, sd, _ = exact_moments(LOGISTIC)
     # another prior on twenty decisions moves the mean by less than a posterior sd
     assert np.all(np.abs(draws.mean(axis=0) - mean) < sd)
+
+
+class CauchyNoise(Noise):
+    """Between two actions, noise whose difference is Cauchy: its likelihood is not log-concave."""
+
+    name = "cauchy"
+
+    @staticmethod
+    def log_probability(gaps: Floats, parameters: Floats, slopes: Floats) -> float:
+        p = math.atan2(1.0, gaps[0]) / math.pi
+        slopes[:] = -1.0 / (math.pi * p * (1.0 + gaps[0] ** 2))
+        return math.log(p)
+
+
+def test_coordinates_exist_where_the_likelihood_is_not_log_concave() -> None:
+    # choices against v = (-9, -9), where log P bends upwards, under a prior that says little
+    rows = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 0.0]] * 20)
+    d, noise = rv.Decisions(rows, range(0, 81, 2), [0] * 40), CauchyNoise()
+    unique, prior = deduplicate(d), resolve_prior(rv.Normal(100.0), d)
+    values = np.random.default_rng(1).normal(-9.0, 1.0, (200, 2))
+    assert derivatives(d, values.mean(axis=0), noise)[2].diagonal().min() > 0.0
+    made = WhiteningTransform.from_curvature(unique, prior, values, 20, noise.kernel())
+    np.testing.assert_allclose(made.whiten @ made.unwhiten, np.eye(2), atol=1e-12)
+    # a noise that only claims to be log-concave has none
+    kind = noise.kernel().kind
+    assert kind is not None
+    claimed = NoiseArguments(replace(kind, log_concave=True), np.empty(0))
+    with pytest.raises(np.linalg.LinAlgError):
+        WhiteningTransform.from_curvature(unique, prior, values, 20, claimed)
+    # and the mode is found from there
+    mode, _ = posterior_mode(d, replace(prior, mean=values[0]), noise=noise.kernel())
+    assert derivatives(d, mode, noise)[1] == pytest.approx((mode - values[0]) / 1e4, abs=1e-6)
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ def log_probabilities(
 
     mu: (P,) rows @ v. start: (T + 1,) where each decision's rows begin. chosen_row: (T,).
     """
-    if noise.is_normal:
+    if noise.kind is None:
         choice_exact.log_probabilities(mu, start, chosen_row, out)
     else:
         choice_formula.log_probabilities(noise, mu, start, chosen_row, out)
@@ -102,14 +102,14 @@ def log_likelihood_and_gradient(
     noise: NoiseArguments, mu: Floats, start: Ints, chosen_row: Ints, gradient: Floats
 ) -> float:
     """The sum of log P over all decisions; its derivative in mu goes into gradient (P,)."""
-    if noise.is_normal:
+    if noise.kind is None:
         return choice_exact.log_likelihood_and_gradient(mu, start, chosen_row, gradient)
     return choice_formula.log_likelihood_and_gradient(noise, mu, start, chosen_row, gradient)
 
 
 def all_probabilities(noise: NoiseArguments, mu: Floats, start: Ints, out: Floats) -> None:
     """Write the probability of every action of every decision into out (P,)."""
-    if noise.is_normal:
+    if noise.kind is None:
         choice_exact.all_probabilities(mu, start, out)
     else:
         choice_formula.all_probabilities(noise, mu, start, out)

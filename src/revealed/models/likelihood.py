@@ -157,9 +157,9 @@ def _by_ghk(
 
 def _write_log_likelihoods(d: Decisions, draws: Floats, noise: NoiseArguments, out: Floats) -> None:
     """Write the log probability of each choice under each draw into out (S, T)."""
-    chosen_row = d.chosen_row
+    start, chosen_row, write = d.start, d.chosen_row, choice.log_probabilities
     for s, mu in _mean_utilities(d, draws):
-        choice.log_probabilities(noise, mu, d.start, chosen_row, out[s])
+        write(noise, mu, start, chosen_row, out[s])
 
 
 def derivatives(d: Decisions, v: Any, noise: Noise | None = None) -> tuple[float, Floats, Floats]:

@@ -96,9 +96,13 @@ class WhiteningTransform:
         curvature = sum(
             log_posterior_derivatives(unique.unique, prior, v, weight, noise)[1] for v in some
         ) / len(some)
-        return WhiteningTransform.from_precision(
-            prior, values.mean(axis=0), prior.basis.T @ curvature @ prior.basis
-        )
+        precision = prior.basis.T @ curvature @ prior.basis
+        if not noise.is_log_concave:
+            # The curvature may be negative; no direction is wider than all coordinates together.
+            eigenvalues, axes = np.linalg.eigh(precision)
+            widest = (values @ prior.basis).var(axis=0).sum()
+            precision = (axes * np.maximum(eigenvalues, 1.0 / widest)) @ axes.T
+        return WhiteningTransform.from_precision(prior, values.mean(axis=0), precision)
 
     @staticmethod
     def from_draws_skewed(
