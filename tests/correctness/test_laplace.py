@@ -16,6 +16,7 @@ from revealed._types import Floats, Ints
 from revealed.api import choice
 from revealed.data import chunks
 from revealed.data.unique import deduplicate_if_worthwhile
+from revealed.kernels.noise import NoiseArguments
 from revealed.models.priors import resolve_prior
 from revealed.results.diagnostics import mcse_mean, mcse_sd
 from revealed.samplers import laplace
@@ -103,9 +104,11 @@ def test_ranks_are_uniform(replications: int) -> None:
     assert_uniform_ranks(ranks(replications, seed=8), 63, false_alarm=1e-6)
 
 
-def derivatives_of_narrow_proposals(chunk: PreparedChunk, v: Floats) -> Floats:
+def derivatives_of_narrow_proposals(
+    chunk: PreparedChunk, v: Floats, noise: NoiseArguments
+) -> Floats:
     """Derivatives whose curvature is doubled, so that proposals are too narrow."""
-    out = derivatives(chunk, v)
+    out = derivatives(chunk, v, noise)
     out[1:, 1:] *= 2.0
     return out
 

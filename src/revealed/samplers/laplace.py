@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -212,8 +213,9 @@ class Laplace:
         The state holds the sum so far, so that a resumed pass goes on where it was.
         """
         assert self.state is not None
+        under_noise = partial(function, noise=self.noise)
         # added one by one in the order of the chunks, so that sums are the same to the last bit
-        for result in self.executor.map(function, v, self.noise, first=self.state.chunks_done):
+        for result in self.executor.map(under_noise, v, first=self.state.chunks_done):
             state = self.state
             self.state = replace(
                 state, total=state.total + result, chunks_done=state.chunks_done + 1
