@@ -12,11 +12,17 @@ from typing import NamedTuple
 import numpy as np
 
 from revealed._types import Floats
-from revealed.kernels._compile import compiled, compiled_internal, inlined
+from revealed.kernels._compile import compiled, inlined
 from revealed.kernels.augmentation_sweep import (
     AugmentationWorkspace,
     augmentation_sweep,
     prior_quadratic_form,
+)
+from revealed.kernels.coordinates import (
+    TransformArrays,
+    add_constants,
+    coordinates_from_value,
+    value_from_coordinates,
 )
 from revealed.kernels.hmc import (
     ADAPTATION,
@@ -28,10 +34,9 @@ from revealed.kernels.hmc import (
 )
 from revealed.kernels.independence import Mixture, draw_from_mixture, mixture_log_density
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
+from revealed.kernels.prior_part import add_prior_part, draw_from_prior_part
 from revealed.kernels.prior_scale import PriorScale, draw_prior_sd
 from revealed.kernels.prior_scale_path import slice_sample_scale
-from revealed.kernels.skew_transform import skew_scalar, unskew_scalar
-from revealed.kernels.vectors import dot
 
 
 class Cycle(NamedTuple):
@@ -49,22 +54,6 @@ class Cycle(NamedTuple):
     min_steps: int
     max_steps: int
     moves_per_draw: int
-
-
-class TransformArrays(NamedTuple):
-    """v = centre + scale * skew(unwhiten x), and x = whiten unskew((v - centre) / scale).
-
-    centre, scale, skew: (K,). unwhiten: (K, D). whiten: (D, K). constants: (K, L) unit columns of
-    sum-to-zero blocks; the part of v in their span is not identified and kept apart, as (L,)
-    `block_constants`.
-    """
-
-    centre: Floats
-    scale: Floats
-    skew: Floats
-    unwhiten: Floats
-    whiten: Floats
-    constants: Floats
 
 
 class CompositeProblem(NamedTuple):
@@ -132,51 +121,20 @@ class TuningArrays(NamedTuple):
     log_weights: Floats
 
 
-@compiled_internal
-def value_from_coordinates(
-    transform: TransformArrays, x: Floats, v: Floats, block_constants: Floats
-) -> None:
-    """Write the value v (K,) of the coordinates x (D,), and the constants of its blocks (L,).
-
-    v = centre + scale * skew(unwhiten x), minus its part in the span of the constants.
-    """
-    for k in range(v.size):
-        v[k] = transform.centre[k] + transform.scale[k] * skew_scalar(
-            dot(transform.unwhiten[k], x), transform.skew[k]
-        )
-    # The constants are orthonormal columns: project on one after the other, and take it out.
-    for block in range(block_constants.size):
-        block_constants[block] = 0.0
-        for k in range(v.size):
-            block_constants[block] += transform.constants[k, block] * v[k]
-        for k in range(v.size):
-            v[k] -= transform.constants[k, block] * block_constants[block]
-
-
-@compiled_internal
-def add_constants(transform: TransformArrays, v: Floats, block_constants: Floats) -> None:
-    """Add the constants of its blocks (L,) to v (K,), in place."""
-    for block in range(block_constants.size):
-        for k in range(v.size):
-            v[k] += transform.constants[k, block] * block_constants[block]
-
-
-@compiled_internal
-def coordinates_from_value(
-    transform: TransformArrays, v: Floats, block_constants: Floats, x: Floats
-) -> None:
-    """Write the coordinates x (D,) of v (K,) and the constants of its blocks (L,).
-
-    x = whiten unskew((v + constants - centre) / scale), the inverse of `value_from_coordinates`.
-    """
-    x[:] = 0.0
-    for k in range(v.size):
-        value = v[k]
-        for block in range(block_constants.size):
-            value += transform.constants[k, block] * block_constants[block]
-        w = unskew_scalar((value - transform.centre[k]) / transform.scale[k], transform.skew[k])
-        for d in range(x.size):
-            x[d] += transform.whiten[d, k] * w
+@inlined
+def proposal_log_density(
+    target: LogPosterior,
+    workspace: PosteriorWorkspace,
+    mixture: Mixture,
+    prior_scale: PriorScale | None,
+    x: Floats,
+    part_log_densities: Floats,
+) -> float:
+    """The log density at x (D,) of what independence steps propose, the prior's part included."""
+    log_density = mixture_log_density(mixture, x, part_log_densities)
+    if prior_scale is not None:
+        log_density = add_prior_part(target, workspace, prior_scale, mixture, x, log_density)
+    return log_density
 
 
 @inlined
@@ -184,10 +142,14 @@ def independence_step(
     rng: np.random.Generator,
     target: LogPosterior,
     workspace: PosteriorWorkspace,
+    transform: TransformArrays,
     mixture: Mixture,
+    prior_scale: PriorScale | None,
     always: bool,
     x: Floats,
     log_weight: float,
+    v: Floats,
+    block_constants: Floats,
     noise: Floats,
     proposal: Floats,
     part_log_densities: Floats,
@@ -197,13 +159,23 @@ def independence_step(
 
     It is accepted with probability min(1, weight of the proposal / weight of x); or `always`, for
     importance draws. The uniform that decides comes first, so that the log posterior need not be
-    finished once it is sure to be too low. part_log_densities (C,), noise and proposal (D,) are
-    workspaces; no_gradient is empty.
+    finished once it is sure to be too low. v (K,), block_constants (L,), part_log_densities (C,),
+    noise and proposal (D,) are workspaces; no_gradient is empty.
     """
     # accept where log u <= log weight(proposal) - log weight(x), with -log u an exponential:
     # a lower bound of the log posterior at the proposal, known before that is evaluated.
-    draw_from_mixture(rng, mixture, noise, proposal)
-    proposal_density = mixture_log_density(mixture, proposal, part_log_densities)
+    from_prior = False
+    if prior_scale is not None:
+        from_prior = mixture.prior_part.size > 0 and rng.random() < mixture.prior_part[0]
+        if from_prior:
+            draw_from_prior_part(
+                rng, prior_scale, transform, mixture, noise, v, block_constants, proposal
+            )
+    if not from_prior:
+        draw_from_mixture(rng, mixture, noise, proposal)
+    proposal_density = proposal_log_density(
+        target, workspace, mixture, prior_scale, proposal, part_log_densities
+    )
     floor = -np.inf
     if not always:
         floor = proposal_density + log_weight - rng.standard_exponential()
@@ -298,16 +270,22 @@ def run_cycles(
                 if not (weight_is_current or weighing):
                     if not gradient_is_current:
                         height[0] = log_posterior(target, workspace, x, -np.inf, no_gradient)
-                    log_weight = height[0] - mixture_log_density(mixture, x, part_log_densities)
+                    log_weight = height[0] - proposal_log_density(
+                        target, workspace, mixture, prior_scale, x, part_log_densities
+                    )
                     weight_is_current = True
                 accepted, new_height, new_log_weight = independence_step(
                     rng,
                     target,
                     workspace,
+                    transform,
                     mixture,
+                    prior_scale,
                     weighing,
                     x,
                     log_weight,
+                    v,
+                    block_constants,
                     noise,
                     proposal,
                     part_log_densities,

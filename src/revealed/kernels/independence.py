@@ -29,7 +29,10 @@ class Mixture(NamedTuple):
 
     weight: (C,) adding to one. mean: (C, D). cholesky: (C, D, D) lower triangular factors of the
     covariances. inverse_cholesky: (C, D, D) their inverses. log_peak: (C,) log of the weight times
-    the density at the part's own mean.
+    the density at the part's own mean. Where the prior's scale is inferred, one more part has the
+    prior's shape (`prior_part.py`), and is not among the C: prior_part (3,) holds its share, its
+    own scale and the log constant of its density, prior_factor (K, D) a factor of the prior's
+    covariance at sd one. Both are empty where there is no such part.
     """
 
     weight: Floats
@@ -37,6 +40,8 @@ class Mixture(NamedTuple):
     cholesky: Floats
     inverse_cholesky: Floats
     log_peak: Floats
+    prior_part: Floats
+    prior_factor: Floats
 
 
 def log_peak_densities(weight: Floats, inverse_cholesky: Floats) -> Floats:

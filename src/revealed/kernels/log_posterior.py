@@ -90,10 +90,10 @@ def make_posterior_workspace(target: LogPosterior) -> PosteriorWorkspace:
 
 
 @inlined
-def utility_gaps(target: LogPosterior, workspace: PosteriorWorkspace, x: Floats) -> float:
+def write_value(target: LogPosterior, workspace: PosteriorWorkspace, x: Floats) -> float:
     """The log Jacobian of the skew curves at x (D,), in units of the scales.
 
-    Writes w = unwhiten x, v and the rivals' utility gaps into the workspace.
+    Writes w = unwhiten x and v into the workspace.
     """
     log_jacobian, jacobian = 0.0, 1.0
     for k in range(workspace.unwhitened.size):
@@ -109,8 +109,15 @@ def utility_gaps(target: LogPosterior, workspace: PosteriorWorkspace, x: Floats)
         if k % FACTORS_PER_LOG == FACTORS_PER_LOG - 1:
             log_jacobian += math.log(jacobian)
             jacobian = 1.0
-    multiply(target.design, workspace.value, workspace.utility_gap)
     return log_jacobian + math.log(jacobian)
+
+
+@inlined
+def utility_gaps(target: LogPosterior, workspace: PosteriorWorkspace, x: Floats) -> float:
+    """The log Jacobian as `write_value` has it; also writes the rivals' utility gaps."""
+    log_jacobian = write_value(target, workspace, x)
+    multiply(target.design, workspace.value, workspace.utility_gap)
+    return log_jacobian
 
 
 @inlined

@@ -18,7 +18,7 @@ import numpy as np
 
 from revealed.data.decisions import Block, Decisions
 from revealed.kernels import _compile
-from revealed.kernels.composite import coordinates_from_value, value_from_coordinates
+from revealed.kernels.coordinates import coordinates_from_value, value_from_coordinates
 from revealed.kernels.independence import draw_from_mixture, mixture_log_density
 from revealed.kernels.interweaving import interweave
 from revealed.kernels.parameter_expansion import draw_expanded_value

@@ -53,6 +53,10 @@ class CycleSettings:
     clearly_better: float = 2.0
     # Independence steps in a cycle, at most, so that other moves come round.
     max_independence: int = 100
+    # The same where the prior scale is inferred. The posterior then has heavy tails, in which a
+    # chain may wait for the next of the other moves, and these never leave it where it is: no draw
+    # is repeated more often than this. Fewer take time from moves that earn more.
+    max_independence_inferred_scale: int = 25
     # Steps of a Hamiltonian path, at most: it bounds the time of a path with a tiny step size.
     max_steps: float = 500.0
     # The number of steps varies between these multiples of the mean, so that no path comes back
@@ -128,9 +132,12 @@ def choose_cycle(
         else max(best / (best + earned.independence), proposal.min_safe_share)
     )
     steps = round(safe_cost * (1.0 - safe_share) / (safe_share * step_cost))
-    return proposal.mixture, safe_moves._replace(
-        independence=min(max(steps, 1), CYCLE.max_independence)
+    most = (
+        CYCLE.max_independence_inferred_scale
+        if proposal.mixture.prior_part.size
+        else CYCLE.max_independence
     )
+    return proposal.mixture, safe_moves._replace(independence=min(max(steps, 1), most))
 
 
 def min_ess(draws: Floats) -> float:

@@ -26,6 +26,7 @@ from revealed.kernels.independence import Mixture, log_peak_densities
 from revealed.kernels.prior_scale import PriorScale
 from revealed.results.psis import pareto_k
 from revealed.samplers.composite.mixture_fit import MixtureParts, fit_mixture
+from revealed.samplers.composite.prior_part import PriorParts
 
 # One draw of the mixture for every kept draw, and no other moves.
 IMPORTANCE = Cycle(
@@ -152,11 +153,10 @@ def fit_proposal(
     (Cappe, Douc, Guillin, Marin and Robert 2008, adaptive importance sampling in general mixture
     classes). It ends when the fit is good, or after a few rounds; the best of them is returned.
     """
+    prior_parts = PriorParts.build(problem.target, prior_scale)
     weights = np.full(len(points), 1.0 / len(points))
-    parts = _fit_parts(points, weights, 1, rng)
-    trial = best = evaluate_proposal(
-        rng, problem, prior_scale, parts, points, weights, min(max_draws, 500)
-    )
+    parts, mixture = _fit_parts(points, weights, 1, rng, prior_parts)
+    trial = best = evaluate_proposal(rng, problem, prior_scale, mixture, min(max_draws, 500))
     # The number of normals in each round; up to three coordinates four are enough.
     for count in (4, 4, 4) if points.shape[1] <= 3 else (4, 8, 8, 8, 8):
         if (
@@ -173,12 +173,12 @@ def fit_proposal(
         kept = weights > 1e-12
         points, weights = np.ascontiguousarray(points[kept]), weights[kept] / weights[kept].sum()
         # More normals than before are placed afresh; as many are refined.
-        parts = (
-            _fit_parts(points, weights, count, rng)
+        parts, mixture = (
+            _fit_parts(points, weights, count, rng, prior_parts)
             if len(parts[0]) < count
-            else _fit_parts(points, weights, 0, rng, parts)
+            else _fit_parts(points, weights, 0, rng, prior_parts, parts)
         )
-        trial = evaluate_proposal(rng, problem, prior_scale, parts, points, weights, max_draws)
+        trial = evaluate_proposal(rng, problem, prior_scale, mixture, max_draws)
         if trial.proposal.score > best.proposal.score:
             best = trial
     return best.proposal
@@ -189,12 +189,13 @@ def _fit_parts(
     weights: Floats,
     count: int,
     rng: np.random.Generator,
+    prior_parts: PriorParts,
     initial: MixtureParts | None = None,
-) -> MixtureParts:
-    """Normals fitted to weighted points (n, D) by expectation-maximisation.
+) -> tuple[MixtureParts, Mixture]:
+    """Normals fitted to weighted points (n, D) by expectation-maximisation, and their mixture.
 
     They start from `initial`, or from `count` means drawn far from one another, as in k-means++
-    (Arthur and Vassilvitskii 2007).
+    (Arthur and Vassilvitskii 2007). The mixture has the other parts, too.
     """
     width = points.shape[1]
     if initial is None:
@@ -213,31 +214,34 @@ def _fit_parts(
         initial, iterations = (np.full(count, 1.0 / count), means, covariance), 25
     else:
         iterations = 8
-    share, means, covariance = fit_mixture(points, weights, initial, PROPOSAL.ridge, iterations)
-    kept = share > PROPOSAL.min_share
-    return (
+    (share, means, covariance), prior_share, which = fit_mixture(
+        points,
+        weights,
+        initial,
+        PROPOSAL.ridge,
+        iterations,
+        prior_parts.log_densities(points),
+    )
+    kept = share > PROPOSAL.min_share * (1.0 - prior_share)
+    parts = (
         share[kept] / share[kept].sum(),
         np.ascontiguousarray(means[kept]),
         np.ascontiguousarray(covariance[kept]),
     )
+    mixture = add_student_tail(parts, points, weights)
+    return parts, prior_parts.add_to(mixture, prior_share, which)
 
 
 def evaluate_proposal(
     rng: np.random.Generator,
     problem: CompositeProblem,
     prior_scale: PriorScale | None,
-    parts: MixtureParts,
-    points: Floats,
-    weights: Floats,
+    mixture: Mixture,
     count: int,
 ) -> EvaluatedProposal:
-    """The proposal made of these parts, with `count` importance draws from it.
-
-    points (n, D) and weights (n,): what the parts were fitted to; they give the tail its width.
-    """
-    mixture = add_student_tail(parts, points, weights)
-    draws, log_weights = np.empty((count, points.shape[1])), np.empty(count)
-    width = points.shape[1]
+    """The proposal of this mixture, with `count` importance draws from it."""
+    width = mixture.mean.shape[1]
+    draws, log_weights = np.empty((count, width)), np.empty(count)
     run_cycles(
         rng,
         *problem._replace(mixture=mixture, cycle=IMPORTANCE),
@@ -255,7 +259,8 @@ def evaluate_proposal(
 def add_student_tail(parts: MixtureParts, points: Floats, weights: Floats) -> Mixture:
     """The mixture of these parts made somewhat wider, and of a Student-t part.
 
-    The latter comes last, with the mean and covariance of all weighted points (n, D) together.
+    The latter comes last, with the mean and covariance of all weighted points (n, D) together,
+    which are those that the parts were fitted to.
     """
     share, means, covariance = parts
     centre = weights @ points
@@ -269,14 +274,22 @@ def add_student_tail(parts: MixtureParts, points: Floats, weights: Floats) -> Mi
     inverse = np.ascontiguousarray(np.linalg.inv(factor))
     means = np.ascontiguousarray(np.concatenate([means, centre[None]]))
     return Mixture(
-        share, means, np.ascontiguousarray(factor), inverse, log_peak_densities(share, inverse)
+        share,
+        means,
+        np.ascontiguousarray(factor),
+        inverse,
+        log_peak_densities(share, inverse),
+        np.zeros(0),
+        np.zeros((0, 0)),
     )
 
 
 def null_mixture(width: int) -> Mixture:
     """A mixture of one standard normal in `width` coordinates, for cycles that use no mixture."""
     one = np.eye(width)[None]
-    return Mixture(np.ones(1), np.zeros((1, width)), one, one, np.zeros(1))
+    return Mixture(
+        np.ones(1), np.zeros((1, width)), one, one, np.zeros(1), np.zeros(0), np.zeros((0, 0))
+    )
 
 
 def _clipped_weights(log_weights: Floats) -> Floats:

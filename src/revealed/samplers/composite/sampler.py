@@ -30,10 +30,10 @@ from revealed.kernels.composite import (
     Cycle,
     CycleState,
     DrawArrays,
-    TransformArrays,
     TuningArrays,
     run_cycles,
 )
+from revealed.kernels.coordinates import TransformArrays
 from revealed.kernels.independence import Mixture
 from revealed.kernels.interweaving import InterweavingDirections, InterweavingWorkspace
 from revealed.kernels.log_posterior import (
