@@ -15,6 +15,7 @@ from tests.correctness import (
     test_ibis,
     test_known_posterior,
     test_noise_covariance,
+    test_prior_part,
     test_prior_scale,
     test_unknown_transitions,
 )
@@ -23,6 +24,7 @@ PACKAGE = Path(revealed.__file__).parent
 TEXTS = [
     *((file, old) for file, old, *_ in test_composite.MUTANTS.values()),
     *((file, old) for file, old, *_ in test_prior_scale.MUTANTS.values()),
+    *((file, old) for file, old, _ in test_prior_part.MUTANTS.values()),
     *((file, old) for _, file, old, *_ in test_known_posterior.SOURCE_MUTANTS.values()),
     *((file, old) for file, old, _ in test_noise_covariance.MUTANTS.values()),
     *((file, old) for file, old, _ in test_unknown_transitions.MUTANTS.values()),

@@ -32,9 +32,12 @@ class PriorPartSettings:
     # times smaller than the one before. A coarser choice fits the pole worse.
     scales: int = 13
     scale_ratio: float = math.sqrt(2.0)
-    # The part's share is as fitted, and at most so large, which leaves the normals something. With
-    # less than the least there is no such part: the draws are nowhere near pole or tails.
-    min_share: float = 0.005
+    # Below the first of these fitted shares there is no such part: less than one of the draws that
+    # it is fitted to is anywhere near pole or tails, and the part would only cost time. Else the
+    # share is as fitted, within the other two: the least bounds the importance weights, the most
+    # leaves the normals something.
+    negligible_share: float = 1e-4
+    min_share: float = 0.02
     max_share: float = 0.95
 
 
@@ -110,9 +113,9 @@ class PriorParts:
 
     def add_to(self, mixture: Mixture, share: float, which: int) -> Mixture:
         """The mixture with one of these parts, of this share, unless that is next to nothing."""
-        if share < PRIOR_PART.min_share:
+        if share < PRIOR_PART.negligible_share:
             return mixture
-        share = min(share, PRIOR_PART.max_share)
+        share = min(max(share, PRIOR_PART.min_share), PRIOR_PART.max_share)
         return mixture._replace(
             prior_part=np.array([share, self.own_scales[which], self.log_constants[which]]),
             prior_factor=self.factor,
