@@ -9,8 +9,11 @@ their means,
 
 where the sum stops by Geyer's rule: neighbouring pairs of autocorrelations must be positive and
 must not grow. "Bulk" replaces the draws by normal scores of their ranks, which serves heavy tails;
-"tail" looks at the 5% and 95% quantiles. The numbers are those of ArviZ, computed here because
-importing it takes seconds, except at the edges:
+"tail" looks at the 5% and 95% quantiles. Two more numbers are for chains that wait in a tail, which
+bulk and quantiles of the pooled draws hardly show: the longest stretch of equal draws, and how far
+the chains disagree on the share of draws beyond the 5% and 95% quantiles (R-hat of such indicators
+is the "local R-hat" of Moins, Arbel, Dutfoy and Girard 2023). All others are those of ArviZ,
+computed here because importing it takes seconds, except at the edges:
 
 - a quantity that never varies (a coefficient that is fixed at zero) has R-hat 1, as many effective
   draws as there are draws and no Monte-Carlo error; chains that are stuck at different values have
@@ -72,6 +75,73 @@ def ess_tail(draws: Floats) -> Floats:
         return np.minimum(_ess(_split_chains(below_low)), _ess(_split_chains(below_high)))
 
     return _per_quantity(draws, fewer)
+
+
+def tail_disagreement(draws: Floats) -> Floats:
+    """How far a chain's share of draws beyond the 5% or 95% quantile is from that of all chains.
+
+    In standard errors, the furthest of all chains and both tails; about standard normal each if
+    the chains agree. The quantiles are those of all chains, and the standard error is that of
+    effective draws within chains, so that disagreement does not excuse itself. Zero for one chain.
+    """
+
+    def furthest(x: Floats) -> Floats:
+        chains, answer = len(x), np.zeros(x.shape[2])
+        low, high = np.quantile(x, [0.05, 0.95], axis=(0, 1))
+        for beyond in (1.0 * (x < low), 1.0 * (x > high)):
+            halves = _split_chains(beyond)
+            ess = _ess(halves - halves.mean(axis=1, keepdims=True)) / chains
+            share = beyond.mean(axis=(0, 1))
+            # a chain's distance from the mean of all has that much of a chain's own variance
+            variance = share * (1.0 - share) / ess * (1.0 - 1.0 / chains)
+            distance = np.abs(beyond.mean(axis=1) - share).max(axis=0)
+            scores = np.divide(
+                distance, np.sqrt(variance), out=np.zeros_like(distance), where=variance > 0.0
+            )
+            answer = np.maximum(answer, scores)
+        return answer
+
+    return _per_quantity(draws, furthest)
+
+
+def longest_stretch(draws: Floats) -> Floats:
+    """The most successive draws of a chain that are equal; one where each differs from the last."""
+
+    def longest(x: Floats) -> Floats:
+        # draws since the last that differed, counted by the positions where a stretch begins
+        position = np.arange(x.shape[1])[:, None]
+        answer = np.ones(x.shape[2])
+        for chain in x:
+            begins = np.ones(chain.shape, dtype=bool)
+            begins[1:] = chain[1:] != chain[:-1]
+            since = position - np.maximum.accumulate(np.where(begins, position, 0), axis=0)
+            answer = np.maximum(answer, since.max(axis=0) + 1.0)
+        return answer
+
+    return _per_quantity(draws, longest)
+
+
+def longest_likely_stretch(draws: Floats, slowdown: float, false_alarm: float) -> Floats:
+    """The longest stretch of equal draws that chains make with more than this probability.
+
+    Let a be the share of draws that differ from the one before, and N the number of all draws. From
+    a state that is left `slowdown` times less often than the average one, the next L - 1 draws are
+    the same with probability (1 - a / slowdown)^(L - 1). So with probability 1 - false_alarm none
+    of N stretches is longer than
+
+        L = 1 + log(N / false_alarm) / -log(1 - a / slowdown).
+
+    No limit where nothing ever moves.
+    """
+
+    def limit(x: Floats) -> Floats:
+        moves = (x[:, 1:] != x[:, :-1]).mean(axis=(0, 1))
+        log_stays = np.log1p(-moves / slowdown)
+        log_count = np.log(x.shape[0] * x.shape[1] / false_alarm)
+        never = np.full_like(moves, np.inf)
+        return np.asarray(1.0 + np.divide(log_count, -log_stays, out=never, where=moves > 0.0))
+
+    return _per_quantity(draws, limit)
 
 
 def ess_mean(draws: Floats) -> Floats:

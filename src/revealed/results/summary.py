@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from revealed._types import Bools, Floats
 from revealed.results.diagnostics import (
     MIN_DRAWS,
     ess_bulk,
     ess_tail,
+    longest_likely_stretch,
+    longest_stretch,
     mcse_mean,
     r_hat,
     standard_deviation,
+    tail_disagreement,
 )
 from revealed.results.text import align_columns, count_things
 
@@ -24,7 +28,8 @@ class ConvergenceCriteria:
     """What draws must reach to be called converged.
 
     The first two are recommended by Vehtari and others (2021): 1.01, and 400 for four chains. The
-    third is ours: a mean of 100 independent draws has this error.
+    others are ours: a mean of 100 independent draws has an error of a tenth of the sd, and what
+    chance does only once in ten thousand healthy summaries is not put down to it.
 
     Attributes
     ----------
@@ -34,11 +39,19 @@ class ConvergenceCriteria:
         Effective draws a chain, for R-hat and the quantiles to mean something.
     max_relative_mcse
         Monte-Carlo error of the mean in sds: a smaller one hardly shows.
+    max_slowdown
+        How many times less often than on average a chain may leave a place. Steps of a proposal
+        that fits well leave its worst places about a third as often.
+    false_alarm
+        The probability that some stretch of equal draws, or some chain's share of draws in the
+        tails, is called too long or too different though nothing is wrong.
     """
 
     max_r_hat: float = 1.01
     min_ess_per_chain: int = 100
     max_relative_mcse: float = 0.1
+    max_slowdown: float = 3.0
+    false_alarm: float = 1e-4
 
 
 CONVERGENCE = ConvergenceCriteria()
@@ -49,6 +62,8 @@ class Summary:
     """What the draws say of each coefficient, and how far they have converged; arrays are (K,).
 
     `low` and `high` are the 5% and 95% quantiles, `fixed` marks coefficients that can only be zero.
+    `longest_stretch` counts successive draws that are equal, and `longest_likely_stretch` says how
+    many chance explains; `tail_disagreement` is between chains, in standard errors.
     `warnings` say in words what is wrong; a single chain is worth a warning but does not keep a run
     from having converged.
     """
@@ -64,6 +79,9 @@ class Summary:
     ess_bulk: Floats
     ess_tail: Floats
     r_hat: Floats
+    longest_stretch: Floats
+    longest_likely_stretch: Floats
+    tail_disagreement: Floats
     fixed: Bools
     interrupted: bool = False
     requested: int | None = None
@@ -185,6 +203,7 @@ class Summary:
                 f"be below {CONVERGENCE.max_r_hat}): the chains disagree; run longer, with more "
                 "warm-up"
             )
+        problems += self._problems_of_tails()
         # ESS is about proportional to the number of draws, so that one can say how many are
         # missing
         per_chain = CONVERGENCE.min_ess_per_chain
@@ -202,6 +221,30 @@ class Summary:
                 f"{error.max():.0%} of the sd (should be below {most:.0%}); run longer"
             )
         return tuple(problems)
+
+    def _problems_of_tails(self) -> list[str]:
+        """What speaks against the tails: chains that stand still there, or do not agree on them."""
+        problems = []
+        stretch, likely = self.longest_stretch, self.longest_likely_stretch
+        too_long = (stretch > likely) & ~self.fixed
+        if too_long.any():
+            worst = int(np.argmax(np.where(too_long, stretch / likely, -np.inf)))
+            problems.append(
+                f"{self._name_worst(too_long, stretch / likely)}: {stretch[worst]:.0f} draws in a "
+                f"row are the same (chance explains {likely[worst]:.0f}), so a chain stood still "
+                "and the tails may be wrong; run longer or use another sampler"
+            )
+        # as many comparisons as chains, two tails and coefficients: each has its part of the rate
+        count = 4 * self.chains * len(self.names)
+        most = float(-ndtri(CONVERGENCE.false_alarm / count))
+        differ = (self.tail_disagreement > most) & ~self.fixed
+        if differ.any():
+            problems.append(
+                f"{self._name_worst(differ, self.tail_disagreement)}: a chain has too many or too "
+                f"few draws in a tail, by {self.tail_disagreement[differ].max():.1f} standard "
+                f"errors (should be below {most:.1f}); run longer, with more warm-up"
+            )
+        return problems
 
     def _name_worst(self, which: Bools, badness: Floats) -> str:
         """The name of the worst of some coefficients, and how many others there are."""
@@ -239,9 +282,10 @@ def summarise(
             for k in range(0, draws.shape[2], width)
         ]
         # everything else is the same in all parts
-        columns = ("mean", "sd", "mcse", "low", "high", "ess_bulk", "ess_tail", "r_hat", "fixed")
         joined: dict[str, Any] = {
-            name: np.concatenate([getattr(part, name) for part in parts]) for name in columns
+            field.name: np.concatenate([getattr(part, field.name) for part in parts])
+            for field in fields(Summary)
+            if isinstance(getattr(parts[0], field.name), np.ndarray)
         }
         return replace(parts[0], names=names, **joined)
     # the 90% interval that tables show
@@ -258,6 +302,11 @@ def summarise(
         ess_bulk=ess_bulk(draws),
         ess_tail=ess_tail(draws),
         r_hat=r_hat(draws),
+        longest_stretch=longest_stretch(draws),
+        longest_likely_stretch=longest_likely_stretch(
+            draws, CONVERGENCE.max_slowdown, CONVERGENCE.false_alarm
+        ),
+        tail_disagreement=tail_disagreement(draws),
         fixed=fixed,
         interrupted=interrupted,
         requested=requested,
