@@ -133,7 +133,10 @@ def proposal_log_density(
     """The log density at x (D,) of what independence steps propose, the prior's part included."""
     log_density = mixture_log_density(mixture, x, part_log_densities)
     if prior_scale is not None:
-        log_density = add_prior_part(target, workspace, prior_scale, mixture, x, log_density)
+        # Asked here, as handing all these arrays over takes as long as a small evaluation.
+        has_prior_part = mixture.prior_part.size > 0
+        if has_prior_part:
+            log_density = add_prior_part(target, workspace, prior_scale, mixture, x, log_density)
     return log_density
 
 

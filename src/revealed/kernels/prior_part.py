@@ -64,12 +64,7 @@ def add_prior_part(
     x: Floats,
     log_density: float,
 ) -> float:
-    """The log density of q at x (D,), where that of the mixture of normals is log_density.
-
-    The two are the same where the proposal has no part with the prior's shape.
-    """
-    if mixture.prior_part.size == 0:
-        return log_density
+    """The log density of q at x (D,), where that of the mixture of normals is log_density."""
     share, own_scale, log_constant = mixture.prior_part
     log_jacobian = write_value(target, workspace, x)
     quad = mahalanobis_squared(prior_scale, workspace.value, workspace.precision_times_offset)
