@@ -133,7 +133,7 @@ def proposal_log_density(
     """The log density at x (D,) of what independence steps propose, the prior's part included."""
     log_density = mixture_log_density(mixture, x, part_log_densities)
     if prior_scale is not None:
-        # Asked here, as handing all these arrays over takes as long as a small evaluation.
+        # Asked here: handing all these arrays over shows where an evaluation is cheap.
         has_prior_part = mixture.prior_part.size > 0
         if has_prior_part:
             log_density = add_prior_part(target, workspace, prior_scale, mixture, x, log_density)

@@ -53,9 +53,10 @@ class CycleSettings:
     clearly_better: float = 2.0
     # Independence steps in a cycle, at most, so that other moves come round.
     max_independence: int = 100
-    # The same where the prior scale is inferred. The posterior then has heavy tails, in which a
-    # chain may wait for the next of the other moves, and these never leave it where it is: no draw
-    # is repeated more often than this. Fewer take time from moves that earn more.
+    # The same where the proposal has a part with the prior's shape. The posterior then has heavy
+    # tails, in which a chain may wait for the next of the other moves, and these never leave it
+    # where it is: no draw is repeated more often than this. Fewer take time from moves that earn
+    # more.
     max_independence_inferred_scale: int = 25
     # Steps of a Hamiltonian path, at most: it bounds the time of a path with a tiny step size.
     max_steps: float = 500.0
