@@ -50,14 +50,14 @@ def timed_fit(problem: Problem, draws: int, seed: int) -> tuple[Floats, float]:
         warnings.simplefilter("ignore", rv.NotConvergedWarning)
         post = rv.fit(
             decisions,
-            rv.Normal(problem.prior_sd),
+            rv.ChoiceModel(prior=rv.Normal(problem.prior_sd)),
             draws=draws,
             chains=1,
-            threads=1,
+            executor=1,
             seed=seed,
             progress=False,
         )
-    return post.draws[0], time.perf_counter() - began
+    return post.draws["value"][0], time.perf_counter() - began
 
 
 def measure(problem: Problem, cold: bool) -> FirstDraws:

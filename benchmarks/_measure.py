@@ -20,11 +20,11 @@ from benchmarks import _peers
 from benchmarks._problems import Problem
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
-from revealed.models.priors import ResolvedPrior, resolve_prior
 from revealed.results.diagnostics import ess_bulk, ess_sd
 from revealed.samplers.base import Sampler, State
 from revealed.samplers.data_augmentation import most_expanded
-from revealed.samplers.registry import make_sampler
+from revealed.samplers.model_kind import kind_of
+from revealed.samplers.registry import REGISTRY, BuildArguments
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ PLAN = MeasuringPlan()
 
 Run = Callable[[int, float], tuple[Floats, float]]
 """A seed and seconds in, (n, K) draws and the seconds they took out."""
-Prepare = Callable[[Decisions, ResolvedPrior, float], Run]
+Prepare = Callable[[Decisions, rv.ChoiceModel, float], Run]
 """Compiles all there is to compile.
 
 A TimeoutError says that it took more than the seconds given.
@@ -119,13 +119,12 @@ def our_sampler(name: str, **options: str) -> Prepare:
     Samplers with long autocorrelations are thinned to `PLAN.max_numbers`.
     """
 
-    def prepare(decisions: Decisions, resolved_prior: ResolvedPrior, patience: float) -> Run:
-        sampler = make_sampler(
-            most_expanded(decisions, resolved_prior) if name == "widest" else name,
-            decisions,
-            resolved_prior,
-            options,
-        )
+    def prepare(decisions: Decisions, model: rv.ChoiceModel, patience: float) -> Run:
+        resolved = model.resolve(decisions)
+        own = most_expanded(decisions, resolved.prior) if name == "widest" else name
+        build = REGISTRY.find(own, kind_of(model)).build
+        assert build is not None
+        sampler = build(resolved, BuildArguments(options, draws=PLAN.max_numbers))
         warm_up(sampler, np.random.default_rng(0))
 
         def run(seed: int, seconds: float) -> tuple[Floats, float]:
@@ -141,15 +140,16 @@ def our_sampler(name: str, **options: str) -> Prepare:
             thin = max(1, iterations // most) if name != "auto" else 1
             began = time.perf_counter()
             _, draws, _ = sampler.sample(rng, state, min(iterations // thin, most), thin)
-            return draws, time.perf_counter() - began
+            return draws["value"], time.perf_counter() - began
 
         return run
 
     return prepare
 
 
-def nutpie(decisions: Decisions, resolved_prior: ResolvedPrior, patience: float) -> Run:
+def nutpie(decisions: Decisions, model: rv.ChoiceModel, patience: float) -> Run:
     """nutpie's NUTS on our own collapsed likelihood; warms up in every run."""
+    resolved_prior = model.resolve(decisions).prior
     most = PLAN.max_numbers // len(decisions.names)
     _peers.nutpie_draws(decisions, resolved_prior, 2, 10, 0)
 
@@ -162,12 +162,12 @@ def nutpie(decisions: Decisions, resolved_prior: ResolvedPrior, patience: float)
     return run
 
 
-def numpyro(decisions: Decisions, resolved_prior: ResolvedPrior, patience: float) -> Run:
+def numpyro(decisions: Decisions, model: rv.ChoiceModel, patience: float) -> Run:
     """NumPyro's NUTS on a quadrature likelihood.
 
     It compiles and warms up once for a problem, and every run goes on from there.
     """
-    peer = _peers.Numpyro(decisions, resolved_prior, PLAN.numpyro_warmup)
+    peer = _peers.Numpyro(decisions, model.resolve(decisions).prior, PLAN.numpyro_warmup)
     peer.warm_up(0, patience)
     most = PLAN.max_numbers // len(decisions.names)
 
@@ -195,9 +195,8 @@ Metropolis-Hastings as in the paper; "exact" is the same with our exact draw of 
 def prepare_method(problem: Problem, method: str, patience: float = math.inf) -> Run:
     """A method, ready to run on a problem of the suite."""
     decisions = problem.make(1)
-    return METHODS[method](
-        decisions, resolve_prior(rv.Normal(problem.prior_sd), decisions), patience
-    )
+    model = rv.ChoiceModel(prior=rv.Normal(problem.prior_sd))
+    return METHODS[method](decisions, model, patience)
 
 
 def one_run(run: Run, seed: int, seconds: float) -> Measurement:

@@ -79,20 +79,21 @@ def measure(controllers: int, workers: int, draws: int, warmup: int) -> Result:
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore", rv.NotConvergedWarning)
-        rv.fit_population(
-            decisions[: 20 * EACH], draws=2, warmup=2, chains=1, cluster=client
+        model = rv.ChoiceModel(groups=rv.Hierarchical())
+        rv.fit(
+            decisions[: 20 * EACH], model, draws=2, warmup=2, chains=1, executor=client
         )  # compiles, or loads what was compiled
         before, began = _traffic(), time.perf_counter()
-        population = rv.fit_population(
-            decisions, draws=draws, warmup=warmup, chains=CHAINS, cluster=client
+        population = rv.fit(
+            decisions, model, draws=draws, warmup=warmup, chains=CHAINS, executor=client
         )
         seconds = time.perf_counter() - began
         sent = _traffic() - before
         worker_memory = max(client.run(_peak).values())
     client_memory = _peak()
     alone, each = population.summary(), population.summary_of_groups()
-    low, high = np.quantile(population.values, [0.05, 0.95], axis=(0, 1))
-    of_mean = np.quantile(population.mean, [0.05, 0.95], axis=(0, 1))
+    low, high = np.quantile(population.draws["value"], [0.05, 0.95], axis=(0, 1))
+    of_mean = np.quantile(population.draws["population_mean"], [0.05, 0.95], axis=(0, 1))
     iterations = CHAINS * (warmup + draws)
     found = Figures(
         controllers=controllers,

@@ -25,10 +25,9 @@ import numpy as np
 import revealed as rv
 from benchmarks._record import Benchmark, Option, Result, rounded, table
 from revealed._types import Floats
-from revealed.models.noise import resolve_noise
-from revealed.models.priors import resolve_prior
 from revealed.results.diagnostics import ess_bulk, ess_sd, mcse_mean
-from revealed.samplers.registry import make_sampler
+from revealed.samplers.model_kind import kind_of
+from revealed.samplers.registry import REGISTRY, BuildArguments
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "detergent.txt"
 BRANDS = ("All", "EraPlus", "Solo", "Surf", "Tide", "Wisk")
@@ -106,8 +105,10 @@ def prepare_ours(
     d: rv.Decisions, sampler: str, scale: str, draws: int, warmup: int = WARMUP
 ) -> Sampler:
     """One of our samplers under a flat prior, compiled."""
-    noise = resolve_noise(rv.CorrelatedNoise(base="All", scale=scale), d)
-    fitted_sampler = make_sampler(sampler, d, resolve_prior(rv.Flat(), d), {}, noise)
+    model = rv.ChoiceModel(prior=rv.Flat(), noise=rv.CorrelatedNoise(base="All", scale=scale))
+    build = REGISTRY.find(sampler, kind_of(model)).build
+    assert build is not None
+    fitted_sampler = build(model.resolve(d), BuildArguments({}, draws))
 
     def sample(seed: int) -> tuple[Floats, float]:
         rng = np.random.default_rng(seed)
@@ -117,7 +118,10 @@ def prepare_ours(
             remaining -= made
         began = time.perf_counter()
         _, kept, _ = fitted_sampler.sample(rng, state, draws, 1)
-        return kept, time.perf_counter() - began
+        seconds = time.perf_counter() - began
+        # coefficients, then the lower triangle of the covariance
+        i, j = np.tril_indices(kept["noise_covariance"].shape[-1])
+        return np.hstack([kept["value"], kept["noise_covariance"][:, i, j]]), seconds
 
     rng = np.random.default_rng(0)
     fitted_sampler.sample(

@@ -130,7 +130,7 @@ def fit_one(task: dict[str, Any]) -> dict[str, Any]:
     began, busy = time.perf_counter(), time.process_time()
     post = rv.fit(decisions, sampler="laplace", draws=task["draws"], progress=None)
     seconds, busy = time.perf_counter() - began, time.process_time() - busy
-    off = (post.mean - VALUE) / post.sd
+    off = (post.mean() - VALUE) / post.sd()
     return {
         "decisions": post.settings["decisions"],
         "seconds": seconds,
@@ -249,13 +249,13 @@ def measure_clusters(count: int) -> list[dict[str, Any]]:
                 distributed.Client(local) as client,
             ):
                 rv.fit(
-                    rv.scan_parquet(folder_path), draws=DRAWS, cluster=client
+                    rv.scan_parquet(folder_path), draws=DRAWS, executor=client
                 )  # loads the compiled code
                 sent, began = (
                     psutil.net_io_counters(pernic=True)["lo"].bytes_sent,
                     time.perf_counter(),
                 )
-                found = rv.fit(rv.scan_parquet(folder_path), draws=DRAWS, cluster=client)
+                found = rv.fit(rv.scan_parquet(folder_path), draws=DRAWS, executor=client)
                 seconds = time.perf_counter() - began
                 sent = psutil.net_io_counters(pernic=True)["lo"].bytes_sent - sent
             rows.append(
@@ -263,7 +263,7 @@ def measure_clusters(count: int) -> list[dict[str, Any]]:
                     "workers": workers,
                     "decisions": count,
                     "seconds": seconds,
-                    "same": bool(np.array_equal(whole.draws, found.draws)),
+                    "same": bool(np.array_equal(whole.draws["value"], found.draws["value"])),
                     "kilobytes": sent
                     / 1e3
                     / found.settings["passes"]

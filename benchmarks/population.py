@@ -112,7 +112,7 @@ def compare_fits(players: int, seed: int) -> list[Row]:
                 rv.predict(
                     rv.fit(
                         seen[np.flatnonzero(seen.groups == i)],
-                        prior,
+                        rv.ChoiceModel(prior=prior),
                         **DRAWS,
                         seed=i,
                         progress=False,
@@ -123,12 +123,12 @@ def compare_fits(players: int, seed: int) -> list[Row]:
         return losses
 
     def pooled() -> Floats:
-        return -_log(rv.predict(rv.fit(seen, rv.Normal(10.0), **DRAWS, progress=False), rest))
+        model = rv.ChoiceModel(prior=rv.Normal(10.0))
+        return -_log(rv.predict(rv.fit(seen, model, **DRAWS, progress=False), rest))
 
     def population() -> Floats:
-        return -_log(
-            rv.fit_population(seen, groups="player", **DRAWS, progress=False).predict(rest)
-        )
+        model = rv.ChoiceModel(groups=rv.Hierarchical())
+        return -_log(rv.fit(seen, model, **DRAWS, progress=False).predict(rest))
 
     ways: dict[str, Callable[[], Floats]] = {
         "one population": population,

@@ -135,8 +135,14 @@ class Ours:
                 "ignore", rv.NotConvergedWarning
             )  # 300 draws are enough for a mean, not for its verdict
             warnings.simplefilter("ignore", rv.UnboundedSkillWarning)
-            self.found = rv.rank(
-                races[-self.latest :], draws=150, warmup=100, chains=2, threads=1, progress=False
+            self.found = rv.fit(
+                races[-self.latest :],
+                rv.RankingModel(),
+                draws=150,
+                warmup=100,
+                chains=2,
+                executor=1,
+                progress=False,
             )
 
     def predict(self, starters: Race) -> tuple[Floats, Floats, Floats]:

@@ -45,11 +45,11 @@ def league(entries: int, share: float) -> Time:
     orders = rv.Rankings.from_lists(np.take_along_axis(who, order, 1).tolist())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # R-hat and effective draws are reported below
-        rv.rank(orders[:50], draws=5, warmup=5, chains=1, progress=False)  # compiles
+        rv.fit(orders[:50], draws=5, warmup=5, chains=1, progress=False)  # compiles
         began = time.process_time()
-        found = rv.rank(orders, draws=draws, warmup=warmup, threads=1)
+        found = rv.fit(orders, draws=draws, warmup=warmup, executor=1)
         seconds = time.process_time() - began
-    whole = np.concatenate([found.skills, found.spread[:, :, None]], axis=2)
+    whole = np.concatenate([found.draws["skill"], found.spread[:, :, None]], axis=2)
     truth = skill[[int(name) for name in found.names]]
     truth -= truth.mean()
     mean, sd = found.values.mean(axis=0), found.values.std(axis=0)

@@ -11,6 +11,8 @@ import revealed as rv
 from revealed import online as module
 from tests.support.cases import choose, ragged_offers
 
+MODEL = rv.ChoiceModel(prior=rv.Normal(3.0))
+
 
 @pytest.fixture(scope="module")
 def decisions() -> rv.Decisions:
@@ -42,7 +44,7 @@ def test_a_saved_learner_goes_on_exactly(decisions: rv.Decisions, tmp_path: Path
     assert np.array_equal(whole.particles, resumed.particles)
     assert np.array_equal(whole.weights, resumed.weights)
     assert whole.log_evidence == resumed.log_evidence
-    assert rv.load(file).draws.shape == (1, 200, 3)
+    assert rv.load(file).draws["value"].shape == (1, 200, 3)
 
 
 def test_properties_after_updates(decisions: rv.Decisions) -> None:
@@ -53,7 +55,7 @@ def test_properties_after_updates(decisions: rv.Decisions) -> None:
     )
     post = learner.posterior()
     assert post.sampler == "ibis"
-    assert np.abs(post.mean - learner.mean).max() < 0.2 * learner.sd.min()
+    assert np.abs(post.mean() - learner.mean).max() < 0.2 * learner.sd.min()
     assert (learner.mean - post.resolved_prior.mean)[0] > 0
     assert learner.draw(np.random.default_rng(0)) in learner.particles
     assert np.isclose(learner.weights.sum(), 1.0)
@@ -104,7 +106,7 @@ def test_bad_input_is_refused(decisions: rv.Decisions, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not seen any decision"):
         learner.save(tmp_path / "none.nc")
     assert len(learner) == 0
-    rv.fit(decisions, rv.Normal(3.0), draws=400).save(tmp_path / "post.nc")
+    rv.fit(decisions, MODEL, draws=400).save(tmp_path / "post.nc")
     with pytest.raises(ValueError, match="not a learner that could go on"):
         rv.OnlineLearner.load(tmp_path / "post.nc")
     with pytest.raises(ValueError, match="there is no file"):
@@ -113,18 +115,16 @@ def test_bad_input_is_refused(decisions: rv.Decisions, tmp_path: Path) -> None:
 
 def test_fit_by_ibis(decisions: rv.Decisions, tmp_path: Path) -> None:
     file = tmp_path / "run.npz"
-    post = rv.fit(decisions, rv.Normal(3.0), sampler="ibis", draws=500, checkpoint=file)
-    assert post.draws.shape == (4, 500, 3)
-    again = rv.fit(
-        decisions, rv.Normal(3.0), sampler="ibis", draws=500, checkpoint=file, resume=True
-    )
-    assert np.array_equal(post.draws, again.draws)
-    assert np.ptp(post.stats["log_evidence"][:, 0]) < 1.0
-    with pytest.raises(ValueError, match="flat prior has none"):
-        rv.fit(decisions, rv.Flat(), sampler="ibis")
+    post = rv.fit(decisions, MODEL, sampler="ibis", draws=500, checkpoint=file)
+    assert post.draws["value"].shape == (4, 500, 3)
+    again = rv.fit(decisions, MODEL, sampler="ibis", draws=500, checkpoint=file, resume=True)
+    assert np.array_equal(post.draws["value"], again.draws["value"])
+    assert np.ptp(post.sample_stats["log_evidence"][:, 0]) < 1.0
+    with pytest.raises(ValueError, match=r'the sampler "ibis" is for .* has a flat prior; choose'):
+        rv.fit(decisions, rv.ChoiceModel(prior=rv.Flat()), sampler="ibis")
     for extra in ({"init": np.zeros(3)}, {"thin": 2}, {"options": {"a": 1.0}}):
         with pytest.raises(ValueError, match="has no use for"):
-            rv.fit(decisions, rv.Normal(3.0), sampler="ibis", **extra)
+            rv.fit(decisions, MODEL, sampler="ibis", **extra)
 
 
 def test_models_are_compared(decisions: rv.Decisions) -> None:
@@ -132,9 +132,9 @@ def test_models_are_compared(decisions: rv.Decisions) -> None:
     less = rv.Decisions(decisions.rows[:, 1:], decisions.start, decisions.chosen)
     found = rv.compare(
         {
-            "less": rv.fit(less, rv.Normal(3.0), sampler="ibis", draws=500),
-            "all": rv.fit(decisions, rv.Normal(3.0), sampler="ibis", draws=500),
-            "by chains": rv.fit(decisions, rv.Normal(3.0), draws=500),
+            "less": rv.fit(less, MODEL, sampler="ibis", draws=500),
+            "all": rv.fit(decisions, MODEL, sampler="ibis", draws=500),
+            "by chains": rv.fit(decisions, MODEL, draws=500),
         }
     )
     assert found.models[-1] == "less"
@@ -147,13 +147,13 @@ def test_models_are_compared(decisions: rv.Decisions) -> None:
 
 
 def test_models_of_other_choices_are_refused(decisions: rv.Decisions) -> None:
-    post = rv.fit(decisions, rv.Normal(3.0), draws=400)
+    post = rv.fit(decisions, MODEL, draws=400)
     with pytest.raises(ValueError, match="at least two"):
         rv.compare({"one": post})
-    with pytest.raises(ValueError, match="from 30 decisions and b from 29"):
-        rv.compare({"a": post, "b": rv.fit(decisions[:29], rv.Normal(3.0), draws=400)})
+    with pytest.raises(ValueError, match="from 30 observations and b from 29"):
+        rv.compare({"a": post, "b": rv.fit(decisions[:29], MODEL, draws=400)})
     other = decisions.with_choices(np.zeros(30, dtype=int))
     with pytest.raises(ValueError, match="saw another choice"):
-        rv.compare({"a": post, "b": rv.fit(other, rv.Normal(3.0), draws=400)})
+        rv.compare({"a": post, "b": rv.fit(other, MODEL, draws=400)})
     with pytest.raises(ValueError, match="needs posteriors"):
         rv.compare({"a": post, "b": 3})  # type: ignore[dict-item]

@@ -19,9 +19,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from revealed._types import Floats, Ints
-from revealed.api.choice import fit
-from revealed.api.run_settings import NotConvergedWarning
+from revealed.api import NotConvergedWarning, fit
 from revealed.data.decisions import Block, Decisions
+from revealed.models.choice import ChoiceModel
 from revealed.models.priors import Flat, Normal
 from revealed.online import OnlineLearner
 from revealed.sklearn import ChoiceClassifier
@@ -34,7 +34,7 @@ QUICK: dict[str, Any] = {
     "warmup": 40,
     "chains": 2,
 }  # too few to trust, enough to predict
-few_draws = pytest.mark.filterwarnings("ignore::revealed.api.run_settings.NotConvergedWarning")
+few_draws = pytest.mark.filterwarnings("ignore::revealed.api.NotConvergedWarning")
 
 
 # Nothing is on scikit-learn's list of expected failures: without ids a row is a whole decision, as its checks want it.
@@ -78,13 +78,13 @@ def _binary(count: int = 60) -> tuple[Floats, Ints]:
 def test_a_table_says_what_decisions_say() -> None:
     d = _ragged()
     X, y, ids = _table(d)
-    direct = fit(d, Normal(2.0), draws=60, warmup=40, chains=2, seed=7)
+    direct = fit(d, ChoiceModel(prior=Normal(2.0)), draws=60, warmup=40, chains=2, seed=7)
     by_decisions = ChoiceClassifier(**QUICK, random_state=7).fit(d)
     by_table = ChoiceClassifier(**QUICK, random_state=7).fit(X, y, decision=ids)
     for model in (by_decisions, by_table):
-        np.testing.assert_array_equal(model.posterior_.draws, direct.draws)
-        np.testing.assert_array_equal(model.coef_, direct.mean)
-        np.testing.assert_array_equal(model.coef_sd_, direct.sd)
+        np.testing.assert_array_equal(model.posterior_.draws["value"], direct.draws["value"])
+        np.testing.assert_array_equal(model.coef_, direct.mean())
+        np.testing.assert_array_equal(model.coef_sd_, direct.sd())
         assert model.intercept_ == 0.0
         assert model.n_features_in_ == 3
     assert by_table.score(X, y, decision=ids) == by_decisions.score(d) == by_table.score(d)
@@ -162,7 +162,7 @@ def test_probabilities_average_over_the_posterior() -> None:
     assert model.score(X, y) == pytest.approx(np.mean((take > 0.5) == y))
     assert model.score(X, y) > 0.6
     assert model.posterior_.names == ("v0", "v1", "intercept")
-    assert model.intercept_ == model.posterior_.mean[2]
+    assert model.intercept_ == model.posterior_.mean()[2]
     assert model.coef_[0] > 0 > model.coef_[1]
 
 
@@ -174,9 +174,9 @@ def test_sparse_and_named_tables_are_the_same_tables() -> None:
     plain = ChoiceClassifier(**QUICK).fit(X, y)
     sparse = ChoiceClassifier(**QUICK).fit(sp.csr_array(X), y)
     named = ChoiceClassifier(**QUICK).fit(frame, y)
-    np.testing.assert_allclose(sparse.posterior_.draws, plain.posterior_.draws)
+    np.testing.assert_allclose(sparse.posterior_.draws["value"], plain.posterior_.draws["value"])
     np.testing.assert_allclose(sparse.predict_proba(sp.coo_array(X)), plain.predict_proba(X))
-    np.testing.assert_array_equal(named.posterior_.draws, plain.posterior_.draws)
+    np.testing.assert_array_equal(named.posterior_.draws["value"], plain.posterior_.draws["value"])
     assert named.posterior_.names == ("height", "holes", "intercept")
     assert list(named.feature_names_in_) == ["height", "holes"]
 
@@ -185,7 +185,9 @@ def test_sparse_and_named_tables_are_the_same_tables() -> None:
         ChoiceClassifier(**QUICK).fit(kind(X), y, decision=ids)
         for kind in (np.asarray, sp.csr_array)
     ]
-    np.testing.assert_allclose(mixed[0].posterior_.draws, mixed[1].posterior_.draws)
+    np.testing.assert_allclose(
+        mixed[0].posterior_.draws["value"], mixed[1].posterior_.draws["value"]
+    )
 
 
 @few_draws
@@ -193,7 +195,9 @@ def test_the_random_state_decides_the_draws() -> None:
     X, y = _binary()
 
     def draws(state: Any) -> Floats:
-        return np.asarray(ChoiceClassifier(**QUICK, random_state=state).fit(X, y).posterior_.draws)
+        return np.asarray(
+            ChoiceClassifier(**QUICK, random_state=state).fit(X, y).posterior_.draws["value"]
+        )
 
     np.testing.assert_array_equal(draws(5), draws(5))
     np.testing.assert_array_equal(draws(np.random.RandomState(5)), draws(np.random.RandomState(5)))
@@ -215,7 +219,7 @@ def test_it_can_be_cloned_pickled_and_told_otherwise() -> None:
     assert model.posterior_.sampler == "da"
     assert model.posterior_.prior == Normal(3.0)
     assert model.posterior_.settings["options"] == {"utilities": "metropolis"}
-    assert model.posterior_.draws.shape == (2, 60, 2)
+    assert model.posterior_.draws["value"].shape == (2, 60, 2)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 

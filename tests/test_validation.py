@@ -32,9 +32,10 @@ def test_what_is_no_count_is_refused_by_name(number: Any) -> None:
 
 
 def test_the_counts_of_a_run_have_limits_of_their_own() -> None:
-    check_counts(draws=1, warmup=0, chains=1, threads=None, seed=None)
+    check_counts(draws=1, warmup=0, chains=1, executor=1, seed=None)
+    check_counts(warmup=None)
     check_counts(seed=np.random.default_rng(0))
-    for wrong in ({"draws": 0}, {"warmup": -1}, {"seed": -1}, {"threads": 0}, {"chains": None}):
+    for wrong in ({"draws": 0}, {"warmup": -1}, {"seed": -1}, {"executor": 0}, {"chains": None}):
         (name,) = wrong
         with pytest.raises(ValueError, match=f"^{name} must be a whole number, at least"):
             check_counts(**wrong)

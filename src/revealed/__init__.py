@@ -2,75 +2,85 @@
 
 from typing import Any
 
-from revealed.api.choice import fit
-from revealed.api.hierarchical import fit_population
-from revealed.api.ranking import rank
-from revealed.api.run_settings import NotConvergedWarning
-from revealed.api.separate import SeparatePosteriors, fit_separately
-from revealed.api.unknown_transitions import fit_mdp
+from revealed.api import NotConvergedWarning, fit
 from revealed.data.decisions import Block, Decisions
 from revealed.data.rankings import Rankings
+from revealed.data.trajectories import Trajectories
 from revealed.io.dataframes import from_dataframe, to_dataframe
 from revealed.io.files import read_csv, read_file, read_parquet, write_file
 from revealed.io.parquet_folder import scan_parquet
+from revealed.io.read_data import read_rankings
 from revealed.mdp.process import MDP
 from revealed.mdp.random_process import random_mdp
+from revealed.models.choice import ChoiceModel
+from revealed.models.groups import Hierarchical, Pooled, Separate
 from revealed.models.likelihood import choice_probabilities, log_likelihood
-from revealed.models.noise import CorrelatedNoise, NoiseCovariance
+from revealed.models.noise import CorrelatedNoise, NoiseCovariance, NormalNoise
 from revealed.models.priors import Flat, HalfStudentT, Normal
 from revealed.models.propriety import UnboundedSkillWarning
+from revealed.models.ranking import RankingModel
+from revealed.models.transitions import Dirichlet, Known
 from revealed.online import OnlineLearner
+from revealed.results.base import Posterior
+from revealed.results.choice import ChoicePosterior
 from revealed.results.comparison import Comparison, compare
-from revealed.results.identification import identify
+from revealed.results.hierarchical import HierarchicalPosterior
 from revealed.results.load import load
 from revealed.results.mdp import MDPPosterior
 from revealed.results.policy import policy
-from revealed.results.population import Population
-from revealed.results.posterior import Posterior
 from revealed.results.prediction import predict
 from revealed.results.ranking import RankingPosterior
+from revealed.results.separate import SeparatePosterior
 from revealed.samplers.memory import estimate_memory
+from revealed.samplers.registry import samplers_for
 
 __version__ = "0.2.0"
 __all__ = [
     "MDP",
     "Block",
+    "ChoiceModel",
+    "ChoicePosterior",
     "Comparison",
     "CorrelatedNoise",
     "Decisions",
+    "Dirichlet",
     "Flat",
     "HalfStudentT",
+    "Hierarchical",
+    "HierarchicalPosterior",
+    "Known",
     "MDPPosterior",
     "NoiseCovariance",
     "Normal",
+    "NormalNoise",
     "NotConvergedWarning",
     "OnlineLearner",
-    "Population",
+    "Pooled",
     "Posterior",
+    "RankingModel",
     "RankingPosterior",
     "Rankings",
-    "SeparatePosteriors",
+    "Separate",
+    "SeparatePosterior",
+    "Trajectories",
     "UnboundedSkillWarning",
     "choice_probabilities",
     "compare",
     "environments",
     "estimate_memory",
     "fit",
-    "fit_mdp",
-    "fit_population",
-    "fit_separately",
     "from_dataframe",
-    "identify",
     "load",
     "log_likelihood",
     "plots",
     "policy",
     "predict",
     "random_mdp",
-    "rank",
     "read_csv",
     "read_file",
     "read_parquet",
+    "read_rankings",
+    "samplers_for",
     "scan_parquet",
     "sklearn",
     "to_dataframe",

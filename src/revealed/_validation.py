@@ -31,16 +31,16 @@ def check_count(what: str, number: Any, least: int = 1) -> int:
 
 
 def check_counts(**counts: Any) -> None:
-    """Check the counts of a run by their names: draws, warmup, chains, thin, threads, seed.
+    """Check the counts of a run by their names: draws, warmup, chains, thin, executor, seed.
 
-    Warm-up and seed may be zero, all others are at least one. None is allowed for threads and
+    Warm-up and seed may be zero, all others are at least one. None is allowed for warm-up and
     seed, where it leaves the choice to the package; a seed may also be a numpy Generator.
     """
     for what, number in counts.items():
         # A Generator is a seed in itself, and no number.
         if what == "seed" and isinstance(number, np.random.Generator):
             continue
-        if number is None and what in ("threads", "seed"):
+        if number is None and what in ("warmup", "seed"):
             continue
         check_count(what, number, least=0 if what in ("warmup", "seed") else 1)
 

@@ -18,9 +18,11 @@ from revealed._validation import Seed, as_generator, as_seed_number, check_count
 from revealed.data.decisions import Block, Decisions
 from revealed.io.netcdf import Variables, read_file, write_file
 from revealed.io.old_files import group_name
+from revealed.models.choice import ChoiceModel
 from revealed.models.priors import DEFAULT_SD, Normal, Prior, resolve_prior
-from revealed.results.posterior import Posterior, posterior_attributes, posterior_groups
-from revealed.results.storage import FORMAT, array_reader, read_origin
+from revealed.results.choice import ChoicePosterior
+from revealed.results.load import read_posterior
+from revealed.results.storage import FORMAT, array_reader
 from revealed.samplers.ibis import ParticleSet, assimilate
 from revealed.samplers.particles import (
     check_proper_prior,
@@ -263,12 +265,12 @@ class OnlineLearner:
         rng = as_generator(seed)
         return np.asarray(self.particles[rng.choice(len(self.weights), p=self.weights)])
 
-    def posterior(self) -> Posterior:
+    def posterior(self) -> ChoicePosterior:
         """The posterior so far, as `rv.fit` would give it.
 
         Returns
         -------
-        Posterior
+        ChoicePosterior
             One chain of as many draws as there are particles, picked by their weights.
         """
         # Seeded by how much was seen, so that asking does not change what is learnt next.
@@ -282,9 +284,11 @@ class OnlineLearner:
             "log_weight": np.log(count * self.weights[parents])[None],
             "log_evidence": np.full((1, count), self.log_evidence),
         }
+        draws = {"value": values[None]}
         if self._resolved_prior.scale is not None:
-            stats["prior_sd"] = draw_prior_sds(rng, self._resolved_prior, values)[None]
-        return Posterior(values[None], self.decisions, self.prior, "ibis", stats, self._settings)
+            draws["prior_sd"] = draw_prior_sds(rng, self._resolved_prior, values)[None]
+        model = ChoiceModel(prior=self.prior)
+        return ChoicePosterior(draws, self.decisions, model, "ibis", stats, self._settings)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file from which `OnlineLearner.load` goes on exactly.
@@ -306,8 +310,8 @@ class OnlineLearner:
         generator = json.dumps(self._rng.bit_generator.state)
         write_file(
             path,
-            posterior_attributes(posterior) | {"generator": generator},
-            posterior_groups(posterior, False) | {"particles": particles},
+            posterior.attributes() | {"generator": generator},
+            posterior.groups_of_arrays(False) | {"particles": particles},
         )
 
     @classmethod
@@ -338,9 +342,15 @@ class OnlineLearner:
         if "generator" not in file.attrs:
             return None
         get = array_reader(file)
-        decisions, prior, settings = read_origin(file)
+        found = read_posterior(file)
+        assert isinstance(found, ChoicePosterior)
+        decisions, settings = found.decisions, found.settings
         learner = cls(
-            decisions.names, prior, settings["particles"], settings["seed"], blocks=decisions.blocks
+            decisions.names,
+            found.prior,
+            settings["particles"],
+            settings["seed"],
+            blocks=decisions.blocks,
         )
         # Decisions were stored stacked; the learner keeps them one by one.
         rows_by_decision = np.split(decisions.rows, decisions.start[1:-1])

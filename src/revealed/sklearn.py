@@ -27,12 +27,13 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from revealed._types import Bools, Floats, Ints, Labels
-from revealed.api.choice import fit
+from revealed.api import fit
 from revealed.data.decisions import Decisions
 from revealed.data.matrix import decisions_from_matrix
+from revealed.models.choice import ChoiceModel
 from revealed.models.priors import Normal, Prior
 from revealed.online import MIN_PARTICLES, OnlineLearner
-from revealed.results.posterior import Posterior
+from revealed.results.choice import ChoicePosterior
 from revealed.results.prediction import Prediction, predict
 
 
@@ -60,7 +61,7 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     Attributes
     ----------
     posterior_
-        The Posterior, with all there is to know.
+        The posterior, with all there is to know.
     coef_, coef_sd_
         (n_features_in_,) posterior means and standard deviations.
     intercept_
@@ -143,12 +144,12 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             decisions, _ = self._make_decisions(X, decision, y == classes[1])
         posterior = fit(
             decisions,
-            _as_prior(self.prior),
-            self.sampler,
-            self.draws,
-            self.warmup,
-            self.chains,
-            _as_seed(self.random_state),
+            ChoiceModel(prior=_as_prior(self.prior)),
+            sampler=self.sampler,
+            draws=self.draws,
+            warmup=self.warmup,
+            chains=self.chains,
+            seed=_as_seed(self.random_state),
             options=self.options,
             progress=self.progress,
         )
@@ -302,14 +303,14 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         return decisions_from_matrix(X, decision, is_chosen, list(names), self.intercept)
 
     def _set_posterior(
-        self, posterior: Posterior, classes: Labels, grouped: bool
+        self, posterior: ChoicePosterior, classes: Labels, grouped: bool
     ) -> ChoiceClassifier:
         """Set the fitted attributes, and return itself."""
         # The intercept, where there is one, is the coefficient behind the features.
         width = self.n_features_in_
         self.posterior_, self.classes_, self.grouped_ = posterior, classes, grouped
-        self.coef_, self.coef_sd_ = posterior.mean[:width], posterior.sd[:width]
-        self.intercept_ = float(posterior.mean[width:].sum())  # of one number, or of none
+        self.coef_, self.coef_sd_ = posterior.mean()[:width], posterior.sd()[:width]
+        self.intercept_ = float(posterior.mean()[width:].sum())  # of one number, or of none
         return self
 
     def _predict(self, X: Any, decision: Any, y: Any = None) -> tuple[Prediction, Ints]:

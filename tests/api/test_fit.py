@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import revealed as rv
-from revealed.api.run_settings import NotConvergedWarning
+from revealed.api import NotConvergedWarning
 from revealed.data.decisions import Block, Decisions
 from revealed.models.priors import resolve_prior
 from revealed.samplers import run as running
@@ -29,24 +29,24 @@ from tests.support.interrupts import interrupt
 from tests.support.statistical_asserts import assert_mean, assert_sd
 
 
-def quick(decisions: Decisions, **settings: Any) -> rv.Posterior:
+def quick(decisions: Any, prior: Any = None, **settings: Any) -> rv.ChoicePosterior:
     """A short fit whose convergence does not matter."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
-        return rv.fit(
-            decisions,
-            **{"prior": rv.Normal(2.0), "draws": 60, "warmup": 20, "chains": 2, **settings},
-        )
+        model = rv.ChoiceModel(prior=rv.Normal(2.0) if prior is None else prior)
+        post = rv.fit(decisions, model, **{"draws": 60, "warmup": 20, "chains": 2, **settings})
+    assert isinstance(post, rv.ChoicePosterior)
+    return post
 
 
 def test_a_converged_answer_is_silent_and_right() -> None:
-    posterior = rv.fit(two_states(), rv.Normal(3.0**0.5), draws=4000, seed=1)
+    posterior = rv.fit(two_states(), rv.ChoiceModel(prior=rv.Normal(3.0**0.5)), draws=4000, seed=1)
     assert posterior.sampler == "composite"
     assert posterior.summary().converged
-    assert_mean(posterior.draws[:, :, 0], 0.631026, false_alarm=1e-6)
-    assert posterior.draws.shape == (4, 4000, 2)
+    assert_mean(posterior.draws["value"][:, :, 0], 0.631026, false_alarm=1e-6)
+    assert posterior.draws["value"].shape == (4, 4000, 2)
     assert posterior.settings["complete"] is True
-    assert 0.5 < posterior.stats["acceptance_rate"].mean() <= 1.0
+    assert 0.5 < posterior.sample_stats["acceptance_rate"].mean() <= 1.0
 
 
 def test_a_hundred_decisions_of_twenty_actions_converge_or_say_they_did_not() -> None:
@@ -54,7 +54,9 @@ def test_a_hundred_decisions_of_twenty_actions_converge_or_say_they_did_not() ->
     offers = Decisions(5 * rng.standard_normal((2000, 3)), np.arange(101) * 20)
     decisions = offers.with_choices(choose(rng, offers, np.array([-3.0, -15.0, -1.0]))[0])
     with pytest.warns(NotConvergedWarning, match="Do not trust this yet") as said:
-        posterior = rv.fit(decisions, rv.Normal(50.0), draws=200, warmup=100, seed=0)
+        posterior = rv.fit(
+            decisions, rv.ChoiceModel(prior=rv.Normal(50.0)), draws=200, warmup=100, seed=0
+        )
     assert [warning.filename for warning in said] == [__file__], (
         "it points at the line that asked for the fit"
     )
@@ -63,16 +65,20 @@ def test_a_hundred_decisions_of_twenty_actions_converge_or_say_they_did_not() ->
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_same_seed_gives_the_same_draws_with_any_number_of_threads(threads: int) -> None:
-    one = quick(two_states(), threads=2, chains=3)
-    other = quick(two_states(), threads=threads, chains=3)
-    np.testing.assert_array_equal(one.draws, other.draws)
-    assert not np.array_equal(one.draws[0], one.draws[1])
-    assert not np.array_equal(one.draws, quick(two_states(), seed=1, chains=3).draws)
+    one = quick(two_states(), executor=2, chains=3)
+    other = quick(two_states(), executor=threads, chains=3)
+    np.testing.assert_array_equal(one.draws["value"], other.draws["value"])
+    assert not np.array_equal(one.draws["value"][0], one.draws["value"][1])
+    assert not np.array_equal(
+        one.draws["value"], quick(two_states(), seed=1, chains=3).draws["value"]
+    )
 
 
 def test_an_unset_seed_is_recorded_and_reproduces_the_draws() -> None:
     one = quick(two_states(), seed=None)
-    np.testing.assert_array_equal(one.draws, quick(two_states(), seed=one.settings["seed"]).draws)
+    np.testing.assert_array_equal(
+        one.draws["value"], quick(two_states(), seed=one.settings["seed"]).draws["value"]
+    )
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=label)
@@ -86,14 +92,14 @@ def test_cutting_a_run_into_pieces_does_not_change_its_draws(
     pieces = []
     for count in (1, 9, 40):
         state, piece, _ = sampler.sample(cut_rng, state, count, 2)
-        pieces.append(piece)
-    np.testing.assert_array_equal(np.concatenate(pieces), whole)
+        pieces.append(piece["value"])
+    np.testing.assert_array_equal(np.concatenate(pieces), whole["value"])
 
 
 def test_thinning_keeps_every_nth_draw() -> None:
     every = quick(two_states(), draws=60)
     third = quick(two_states(), draws=20, thin=3)
-    np.testing.assert_array_equal(third.draws, every.draws[:, 2::3])
+    np.testing.assert_array_equal(third.draws["value"], every.draws["value"][:, 2::3])
 
 
 def test_sparse_rows_give_the_draws_of_dense_rows() -> None:
@@ -104,7 +110,9 @@ def test_sparse_rows_give_the_draws_of_dense_rows() -> None:
     sparse = Decisions(sp.csr_array(dense.rows), dense.start, dense.chosen, blocks=dense.blocks)
     for sampler in ("px-both", "da"):
         np.testing.assert_allclose(
-            quick(dense, sampler=sampler).draws, quick(sparse, sampler=sampler).draws, atol=1e-6
+            quick(dense, sampler=sampler).draws["value"],
+            quick(sparse, sampler=sampler).draws["value"],
+            atol=1e-6,
         )
 
 
@@ -126,14 +134,18 @@ def test_ctrl_c_returns_what_there_is_and_the_checkpoint_continues_to_the_same_d
         interrupt(patch, 2e-5, step=30)
         partial = quick(two_states(), **settings)
     assert partial.settings["complete"] is False
-    assert 0 < partial.draws.shape[1] < 500
+    assert 0 < partial.draws["value"].shape[1] < 500
     assert "interrupted" in str(partial.summary())
-    np.testing.assert_array_equal(partial.draws, whole.draws[:, : partial.draws.shape[1]])
+    np.testing.assert_array_equal(
+        partial.draws["value"], whole.draws["value"][:, : partial.draws["value"].shape[1]]
+    )
     resumed = quick(two_states(), resume=True, **settings)
-    np.testing.assert_array_equal(resumed.draws, whole.draws)
-    np.testing.assert_array_equal(resumed.stats["acceptance_rate"], whole.stats["acceptance_rate"])
+    np.testing.assert_array_equal(resumed.draws["value"], whole.draws["value"])
+    np.testing.assert_array_equal(
+        resumed.sample_stats["acceptance_rate"], whole.sample_stats["acceptance_rate"]
+    )
     again = quick(two_states(), resume=True, **settings)
-    np.testing.assert_array_equal(again.draws, whole.draws)
+    np.testing.assert_array_equal(again.draws["value"], whole.draws["value"])
 
 
 def test_ctrl_c_before_the_first_draw_is_an_interrupt(
@@ -202,17 +214,19 @@ def test_a_coefficient_that_cannot_move_stays_where_it_is() -> None:
         choose(np.random.default_rng(1), offers, np.ones(3))[0],
         blocks=[Block("alone", 1, True), Block("features", 2)],
     )
-    posterior = rv.fit(seen, rv.Normal(2.0), draws=500, warmup=200)
-    np.testing.assert_allclose(posterior.draws[:, :, 0], 0.0, atol=1e-12)
-    assert posterior.draws[:, :, 1:].std() > 0.05
+    posterior = rv.fit(seen, rv.ChoiceModel(prior=rv.Normal(2.0)), draws=500, warmup=200)
+    np.testing.assert_allclose(posterior.draws["value"][:, :, 0], 0.0, atol=1e-12)
+    assert posterior.draws["value"][:, :, 1:].std() > 0.05
 
 
 def test_a_prior_mean_is_where_uninformative_choices_leave_the_value() -> None:
     lone = Decisions(np.ones((5, 2)), np.arange(6), np.zeros(5))
-    posterior = rv.fit(lone, rv.Normal(2.0**0.5, mean=[3.0, -1.0]), draws=4000, seed=2)
+    posterior = rv.fit(
+        lone, rv.ChoiceModel(prior=rv.Normal(2.0**0.5, mean=[3.0, -1.0])), draws=4000, seed=2
+    )
     for k, mean in enumerate((3.0, -1.0)):
-        assert_mean(posterior.draws[:, :, k], mean, false_alarm=1e-6)
-        assert_sd(posterior.draws[:, :, k], mean, np.sqrt(2.0), false_alarm=1e-6)
+        assert_mean(posterior.draws["value"][:, :, k], mean, false_alarm=1e-6)
+        assert_sd(posterior.draws["value"][:, :, k], mean, np.sqrt(2.0), false_alarm=1e-6)
 
 
 SEPARABLE = Decisions(
@@ -229,13 +243,13 @@ SEPARABLE = Decisions(
         ),
         (
             {"sampler": "composite", "options": {"a": 1}},
-            'the sampler "composite" has no options, but a is given',
+            'the sampler "composite" has no use for options; leave it out',
         ),
         ({"draws": 0}, "draws must be a whole number, at least 1; it is 0"),
         ({"warmup": -1}, "warmup must be a whole number, at least 0"),
         ({"chains": 1.5}, "chains must be a whole number"),
         ({"thin": 0}, "thin must be a whole number"),
-        ({"threads": 0}, "threads must be a whole number, at least 1"),
+        ({"executor": 0}, "executor must be a whole number, at least 1"),
         ({"seed": -1}, "seed must be a whole number, at least 0"),
         ({"checkpoint": "nowhere/run.checkpoint"}, "there is no folder nowhere"),
         ({"prior": rv.Normal(0.0)}, "the prior sd must be positive; it is 0"),
@@ -271,9 +285,9 @@ def test_a_flat_prior_on_separable_choices_is_refused_with_the_direction() -> No
     with pytest.raises(
         ValueError, match=r"improper along the direction .*height.*every choice agrees"
     ):
-        rv.fit(SEPARABLE, rv.Flat(sum_to_zero=True))
+        rv.fit(SEPARABLE, rv.ChoiceModel(prior=rv.Flat(sum_to_zero=True)))
     with pytest.raises(ValueError, match=r"improper along the direction .*no choice ever tests it"):
-        rv.fit(SEPARABLE, rv.Flat())
+        rv.fit(SEPARABLE, rv.ChoiceModel(prior=rv.Flat()))
 
 
 def test_a_flat_prior_with_an_unreached_state_is_refused_though_the_design_looks_fine() -> None:
@@ -292,11 +306,13 @@ def test_a_flat_prior_with_an_unreached_state_is_refused_though_the_design_looks
         < 100
     )
     with pytest.raises(ValueError, match=r"v2.*no choice ever tests it"):
-        rv.fit(decisions, rv.Flat())
+        rv.fit(decisions, rv.ChoiceModel(prior=rv.Flat()))
 
 
 def test_decisions_without_choices_or_of_another_kind_are_refused() -> None:
     with pytest.raises(ValueError, match="carry no choices"):
         rv.fit(mdp_offers(3, 2, 5, seed=1))
-    with pytest.raises(ValueError, match="fit needs Decisions, not list"):
-        rv.fit([1, 2, 3])  # type: ignore[arg-type]
+    with pytest.raises(
+        ValueError, match=r"a ChoiceModel is fitted to Decisions; .* these data are list"
+    ):
+        rv.fit([1, 2, 3])

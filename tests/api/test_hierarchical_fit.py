@@ -1,4 +1,4 @@
-"""fit_population from end to end: who decided, what is learnt of whom, what is kept, and what is refused."""
+"""Hierarchical groups from end to end: who decided, what is learnt of whom, what is kept, and what is refused."""
 
 from __future__ import annotations
 
@@ -38,23 +38,36 @@ def simulated(seed: int = 0) -> Decisions:
     return offers.with_choices(chosen)
 
 
-def quick(decisions: Any, groups: Any = None, **settings: Any) -> rv.Population:
+def grouped(d: Decisions, groups: Any) -> Decisions:
+    """The same decisions, made by others."""
+    own = {name: getattr(d, name) for name in d.__dataclass_fields__}
+    return Decisions(**{**own, "groups": groups})
+
+
+def quick(
+    decisions: Any, groups: Any = None, prior: Any = None, scale: Any = 5.0, **settings: Any
+) -> rv.HierarchicalPosterior:
     """A short fit whose convergence does not matter."""
+    data = decisions if groups is None else grouped(decisions, groups)
+    model = rv.ChoiceModel(prior=prior, groups=rv.Hierarchical(scale))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rv.NotConvergedWarning)
-        return rv.fit_population(
-            decisions, groups, **{"draws": 40, "warmup": 60, "chains": 2, **settings}
-        )
+        found = rv.fit(data, model, **{"draws": 40, "warmup": 60, "chains": 2, **settings})
+    assert isinstance(found, rv.HierarchicalPosterior)
+    return found
 
 
 @pytest.fixture(scope="module")
-def population() -> rv.Population:
-    return rv.fit_population(simulated(), groups="player", draws=3000, warmup=600, seed=1)
+def population() -> rv.HierarchicalPosterior:
+    model = rv.ChoiceModel(groups=rv.Hierarchical())
+    found = rv.fit(simulated(), model, draws=3000, warmup=600, seed=1)
+    assert isinstance(found, rv.HierarchicalPosterior)
+    return found
 
 
-def test_a_converged_population_is_silent_and_says_so(population: rv.Population) -> None:
+def test_a_converged_population_is_silent_and_says_so(population: rv.HierarchicalPosterior) -> None:
     assert population.groups == PLAYERS
-    assert population.values.shape == (4, 3000, 8, 3)
+    assert population.draws["value"].shape == (4, 3000, 8, 3)
     summary = population.summary()
     assert summary.names == (
         "mean price",
@@ -68,47 +81,51 @@ def test_a_converged_population_is_silent_and_says_so(population: rv.Population)
     assert population.summary_of_groups().converged
     assert "8 groups" in repr(population)
     assert "Converged" in str(summary)
-    low, high = np.quantile(population.mean, [0.001, 0.999], axis=(0, 1))
+    low, high = np.quantile(population.draws["population_mean"], [0.001, 0.999], axis=(0, 1))
     assert ((low < [-1.0, 0.5, 1.0]) & (high > [-1.0, 0.5, 1.0])).all()
 
 
-def test_one_player_can_be_predicted_like_any_posterior(population: rv.Population) -> None:
-    post = population.group("c")
+def test_one_player_can_be_predicted_like_any_posterior(
+    population: rv.HierarchicalPosterior,
+) -> None:
+    post = population.select(player="c")
     assert len(post.decisions) == EACH
     assert set(post.decisions.groups.tolist()) == {"c"}  # type: ignore[union-attr]
     found = rv.predict(post, post.decisions)
     again = population.predict(post.decisions)
     np.testing.assert_allclose(found.probabilities, again.probabilities)
     assert found.log_probability_chosen is not None
-    assert rv.identify(post).informed >= 1
+    assert post.identification().informed >= 1
 
 
-def test_a_stranger_is_told_apart_from_a_new_group(population: rv.Population) -> None:
+def test_a_stranger_is_told_apart_from_a_new_group(population: rv.HierarchicalPosterior) -> None:
     d = simulated(seed=9)[:2]
     with pytest.raises(
         ValueError, match="group 'z' made none of the decisions of this fit, which knows 8 groups"
     ):
-        population.group("z")
-    with pytest.raises(ValueError, match=r"predict\(\.\.\., new=\['z'\]\)"):
-        population.predict(d, groups=["a", "z"])
-    found = population.predict(d, groups=["a", "z"], new=["z"])
+        population.select(group="z")
+    with pytest.raises(ValueError, match=r"predict\(\.\.\., new_groups=\['z'\]\)"):
+        population.predict(grouped(d, ["a", "z"]))
+    found = population.predict(grouped(d, ["a", "z"]), new_groups=["z"])
     np.testing.assert_allclose(np.add.reduceat(found.probabilities, d.start[:-1]), 1.0)
     expected = rv.predict(population.new_group(), d[1:])
     np.testing.assert_allclose(found.probabilities[3:], expected.probabilities)
     with pytest.raises(ValueError, match="'a' is called new, but is one of the 8 groups"):
-        population.predict(d, new=["a"])
+        population.predict(d, new_groups=["a"])
 
 
-def test_a_new_player_is_as_wide_as_the_population(population: rv.Population) -> None:
+def test_a_new_player_is_as_wide_as_the_population(population: rv.HierarchicalPosterior) -> None:
     drawn = population.new_group()
     assert drawn.shape == (12_000, 3)
-    total = population.covariance.mean(axis=(0, 1)) + np.cov(population.mean.reshape(-1, 3).T)
+    total = population.mean("population_covariance") + np.cov(
+        population.stacked("population_mean").T
+    )
     ratio = np.cov(drawn.T).diagonal() / total.diagonal()
     assert (np.abs(np.log(ratio)) < 0.5).all()  # of heavy-tailed variances: the order of magnitude
     assert not np.array_equal(drawn, population.new_group(seed=1))
 
 
-def test_shrinkage_draws_players_together(population: rv.Population) -> None:
+def test_shrinkage_draws_players_together(population: rv.HierarchicalPosterior) -> None:
     found = population.shrinkage()
     assert found.unpooled.shape == found.pooled.shape == (8, 3)
     assert (found.shrinkage_factor < 1.0).all()
@@ -122,54 +139,53 @@ def test_shrinkage_draws_players_together(population: rv.Population) -> None:
         rv.plots.shrinkage(population, ["weight"])
 
 
-def test_a_population_is_kept_in_a_file(population: rv.Population, tmp_path: Path) -> None:
+def test_a_population_is_kept_in_a_file(
+    population: rv.HierarchicalPosterior, tmp_path: Path
+) -> None:
     population.save(tmp_path / "all.nc")
-    back = rv.Population.load(tmp_path / "all.nc")
-    np.testing.assert_array_equal(back.values, population.values)
-    np.testing.assert_array_equal(back.covariance, population.covariance)
+    back = rv.load(tmp_path / "all.nc")
+    assert isinstance(back, rv.HierarchicalPosterior)
+    for name in ("population_mean", "population_covariance", "value"):
+        np.testing.assert_array_equal(back.draws[name], population.draws[name])
     assert back.groups == population.groups
     assert back.prior == population.prior
-    assert back.scale == population.scale
+    assert isinstance(back.model, rv.ChoiceModel)
+    assert back.model.groups == rv.Hierarchical(5.0)
     assert str(back.summary()) == str(population.summary())
-    np.testing.assert_array_equal(back.group("b").draws, population.group("b").draws)
-    np.testing.assert_array_equal(rv.load(tmp_path / "all.nc").values, population.values)
-    with pytest.raises(
-        ValueError,
-        match=r"is not a posterior saved by revealed: it is a population, which rv\.load",
-    ):
-        rv.Posterior.load(tmp_path / "all.nc")
-    population.group("a").save(tmp_path / "one.nc")
-    with pytest.raises(
-        ValueError, match="is not a population saved by revealed: it is a posterior"
-    ):
-        rv.Population.load(tmp_path / "one.nc")
+    mine, same = population.select(group="b"), back.select(player="b")
+    np.testing.assert_array_equal(same.draws["value"], mine.draws["value"])
+    population.select(group="a").save(tmp_path / "one.nc")
+    assert isinstance(rv.load(tmp_path / "one.nc"), rv.ChoicePosterior)
 
 
-def test_a_population_speaks_arviz(population: rv.Population) -> None:
+def test_a_population_speaks_arviz(population: rv.HierarchicalPosterior) -> None:
     data = population.to_arviz()
-    assert data.posterior["v"].dims == ("chain", "draw", "group", "coefficient")
-    assert float(data.posterior["mean"].sel(coefficient="price").mean()) == pytest.approx(
-        float(population.mean[:, :, 0].mean())
-    )
+    assert data.posterior["value"].dims == ("chain", "draw", "group", "coefficient")
+    assert float(
+        data.posterior["population_mean"].sel(coefficient="price").mean()
+    ) == pytest.approx(float(population.mean("population_mean")[0]))
 
 
 def test_ways_to_say_who_decided() -> None:
     d = simulated()
     plain = Decisions(d.rows, d.start, d.chosen, names=d.names)
-    one = quick(d)
+    one = quick(d).draws["value"]
     assert d.groups is not None
-    np.testing.assert_array_equal(one.values, quick(plain, groups=d.groups).values)
-    np.testing.assert_array_equal(one.values, quick(plain, groups=d.groups.tolist()).values)
+    np.testing.assert_array_equal(one, quick(plain, groups=d.groups).draws["value"])
+    np.testing.assert_array_equal(one, quick(plain, groups=d.groups.tolist()).draws["value"])
     number = d.decision_of_row
     columns = {
         "decision": number,
-        "who": d.groups[number],
+        "group": d.groups[number],
         "chosen": np.isin(np.arange(len(number)), d.chosen_row),
     }
     table = pa.table({**columns, **{name: d.rows[:, k] for k, name in enumerate(d.names)}})
-    np.testing.assert_array_equal(one.values, quick(table, groups="who").values)
-    with pytest.raises(ValueError, match="the table has no column 'team'"):
-        quick(table, groups="team")
+    np.testing.assert_array_equal(one, quick(table).draws["value"])
+    renamed = table.rename_columns({"group": "who"})
+    read = rv.from_dataframe(renamed, group="who")
+    np.testing.assert_array_equal(one, quick(read).draws["value"])
+    assert read.group_name == "who"
+    assert quick(read).select(who="b").decisions.groups.tolist() == ["b"] * EACH  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +195,6 @@ def test_ways_to_say_who_decided() -> None:
             lambda d: {"decisions": Decisions(d.rows, d.start, d.chosen)},
             "the decisions do not say who decided",
         ),
-        (lambda d: {"groups": "team"}, "grouped by 'player', and know nothing of 'team'"),
         (lambda d: {"groups": ["a", "b"]}, "groups has shape \\(2,\\), but there are 96 decisions"),
         (
             lambda d: {"groups": ["a"] * 96},
@@ -193,8 +208,18 @@ def test_ways_to_say_who_decided() -> None:
             lambda d: {"groups": [np.nan, *np.arange(95.0)]},
             "decision 0: the label of who decided is missing",
         ),
-        (lambda d: {"prior": rv.Flat()}, "the prior of a population's mean cannot be flat"),
-        (lambda d: {"prior": rv.Normal(rv.HalfStudentT())}, "cannot be of an sd to be inferred"),
+        (
+            lambda d: {"prior": rv.Flat()},
+            r"no sampler takes a flat prior and hierarchical groups together; "
+            r"give prior=rv.Normal\(sd\) or groups=rv.Separate\(\)",
+        ),
+        (
+            lambda d: {"prior": rv.Normal(rv.HalfStudentT())},
+            r"a prior sd that is inferred and hierarchical groups together; "
+            r"give prior=rv.Normal\(sd\) or",
+        ),
+        (lambda d: {"init": np.zeros(3)}, 'the sampler "hierarchical" has no use for init'),
+        (lambda d: {"sampler": "da"}, 'the sampler "da" is for .*; choose one of auto, hierarch'),
         (
             lambda d: {"scale": -1.0},
             "the scale of the groups' sds must be a positive number; it is -1.0",
@@ -221,8 +246,8 @@ def test_a_player_whose_decisions_say_nothing_is_one_of_the_population() -> None
         group_name="player",
     )
     found = quick(d + forced)
-    assert found.group("silent").draws.shape == (2, 40, 3)
-    assert np.isfinite(found.values).all()
+    assert found.select(group="silent").draws["value"].shape == (2, 40, 3)
+    assert np.isfinite(found.draws["value"]).all()
 
 
 def test_centred_blocks_stay_centred() -> None:
@@ -233,17 +258,17 @@ def test_centred_blocks_stay_centred() -> None:
         parts.append(offers.with_choices(choose(rng, offers, rng.standard_normal(4))[0]))
     d = parts[0] + parts[1] + parts[2] + parts[3]
     found = quick(d, groups=np.repeat([10, 20, 30, 40], 10))
-    np.testing.assert_allclose(found.values.sum(axis=3), 0.0, atol=1e-9)
-    np.testing.assert_allclose(found.covariance.sum(axis=3), 0.0, atol=1e-7)
+    np.testing.assert_allclose(found.draws["value"].sum(axis=3), 0.0, atol=1e-9)
+    np.testing.assert_allclose(found.draws["population_covariance"].sum(axis=3), 0.0, atol=1e-7)
     np.testing.assert_allclose(found.new_group().sum(axis=1), 0.0, atol=1e-9)
-    assert found.group(30).prior.sum_to_zero is None
+    assert found.select(group=30).prior.sum_to_zero is None
 
 
 def test_threads_and_pieces_do_not_change_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = quick(simulated(), threads=1)
+    one = quick(simulated(), executor=1)
     monkeypatch.setattr(running, "CHUNK_SECONDS", 1e-4)
-    np.testing.assert_array_equal(one.values, quick(simulated(), threads=2).values)
-    assert not np.array_equal(one.values, quick(simulated(), seed=1).values)
+    np.testing.assert_array_equal(one.draws["value"], quick(simulated(), executor=2).draws["value"])
+    assert not np.array_equal(one.draws["value"], quick(simulated(), seed=1).draws["value"])
 
 
 def test_an_interrupted_fit_continues_to_the_same_draws(
@@ -254,9 +279,11 @@ def test_an_interrupted_fit_continues_to_the_same_draws(
     with monkeypatch.context() as patch:
         interrupt(patch, 1e-5, step=68)
         part = quick(simulated(), **settings)
-    assert 0 < part.mean.shape[1] < 40
+    assert 0 < part.shape[1] < 40
     assert "interrupted" in str(part.summary())
-    np.testing.assert_array_equal(quick(simulated(), resume=True, **settings).values, whole.values)
+    np.testing.assert_array_equal(
+        quick(simulated(), resume=True, **settings).draws["value"], whole.draws["value"]
+    )
     with pytest.raises(ValueError, match="belongs to other decisions, prior or settings"):
         quick(simulated(), groups=np.roll(np.repeat(PLAYERS, EACH), 1), resume=True, **settings)
 
@@ -272,4 +299,6 @@ def test_a_warm_up_may_be_cut_anywhere(
         interrupt(patch, 1e-5, step=turn)
         with pytest.raises(KeyboardInterrupt):
             quick(simulated(), **settings)
-    np.testing.assert_array_equal(quick(simulated(), resume=True, **settings).values, whole.values)
+    np.testing.assert_array_equal(
+        quick(simulated(), resume=True, **settings).draws["value"], whole.draws["value"]
+    )

@@ -1,4 +1,4 @@
-"""What a user of `rank` meets: tables, predictions, files, open ends, and sentences for what cannot be done."""
+"""What a user of a RankingModel meets: tables, predictions, files, open ends, and sentences for what cannot be done."""
 
 from __future__ import annotations
 
@@ -16,9 +16,19 @@ from revealed.samplers.ranking_hmc import RankingSampler
 from tests.support.statistical_asserts import assert_mean
 
 SKILL = np.array([1.5, 0.5, 0.0, -0.7, -1.3])
-BRIEF: dict[str, Any] = {"draws": 50, "warmup": 50, "chains": 2, "progress": False}
+BRIEF: dict[str, Any] = {"draws": 50, "warmup": 50, "chains": 2}
 not_converged = pytest.mark.filterwarnings("ignore::revealed.NotConvergedWarning")
 RING = [["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]]  # everybody beat everybody
+
+
+def rank(
+    results: Any, prior: Any = None, team_noise: str = "entry", **settings: Any
+) -> rv.RankingPosterior:
+    """Fit a ranking model to the games."""
+    model = rv.RankingModel(prior=prior, team_noise=team_noise)
+    found = rv.fit(results, model, **{"progress": False, **settings})
+    assert isinstance(found, rv.RankingPosterior)
+    return found
 
 
 def played(seed: int, games: int, ties: bool = False) -> Rankings:
@@ -38,11 +48,11 @@ def played(seed: int, games: int, ties: bool = False) -> Rankings:
 
 @pytest.fixture(scope="module")
 def found() -> rv.RankingPosterior:
-    return rv.rank(played(4, 60), progress=False)
+    return rank(played(4, 60))
 
 
 def test_more_games_say_more(found: rv.RankingPosterior) -> None:
-    many = rv.rank(played(3, 200, ties=True), draws=800, warmup=300, progress=False)
+    many = rank(played(3, 200, ties=True), draws=800, warmup=300)
     order = [many.names.index(f"p{k}") for k in range(5)]
     assert np.corrcoef(many.values.mean(axis=0)[order], SKILL)[0, 1] > 0.97
     assert many.values.std(axis=0).mean() < 0.75 * found.values.std(axis=0).mean()
@@ -51,7 +61,9 @@ def test_more_games_say_more(found: rv.RankingPosterior) -> None:
     assert many.margin.min() > 0.0
     assert found.margin.max() == 0.0
     np.testing.assert_allclose(many.values.sum(axis=1), 0.0, atol=1e-10)
-    assert repr(found) == "<RankingPosterior: 5 players, 60 games, 4 chains of 1000 draws>"
+    assert repr(found) == (
+        "<RankingPosterior: 4 chains of 1000 draws, 5 players, 60 games, sampler ranking-hmc>"
+    )
     shown = str(found)
     assert shown.splitlines()[0].split() == ["skill", "sd", "places", "games"]
     assert shown.splitlines()[1].startswith("p0")
@@ -77,7 +89,7 @@ def test_what_a_ranking_foresees_adds_up(found: rv.RankingPosterior) -> None:
 @not_converged
 def test_a_stranger_is_anybody() -> None:
     """Against the mean of many allow_new_players, a stranger wins one game in two; and it does not depend on who else stands there."""
-    found = rv.rank(played(4, 60), **{**BRIEF, "draws": 1000})
+    found = rank(played(4, 60), **{**BRIEF, "draws": 1000})
     p = found.win_probabilities(["new", "newer"], allow_new_players=True)
     assert p[0] == pytest.approx(0.5, abs=5.0 * 0.5 / np.sqrt(1000))
     assert found.win_probabilities(["p0", "new"], allow_new_players=True)[0] > 0.6
@@ -114,7 +126,7 @@ def test_bad_line_ups_get_a_sentence(found: rv.RankingPosterior, ask: Any, sente
 
 
 def test_nothing_is_known_of_a_stranger_under_a_flat_prior() -> None:
-    found = rv.rank(RING * 20, rv.Flat(), draws=400, progress=False)
+    found = rank(RING * 20, rv.Flat(), draws=400)
     assert np.isinf(found.spread).all()
     assert found.win_probabilities(["a", "b", "c"]) == pytest.approx([1 / 3] * 3, abs=0.1)
     with pytest.raises(ValueError, match="under a flat prior nothing is known of 'd'"):
@@ -123,31 +135,40 @@ def test_nothing_is_known_of_a_stranger_under_a_flat_prior() -> None:
 
 def test_a_wide_prior_is_nearly_flat() -> None:
     flat, wide = (
-        rv.rank(RING * 20 + [["a", "b"]] * 10, prior, draws=800, progress=False)
+        rank(RING * 20 + [["a", "b"]] * 10, prior, draws=800)
         for prior in (rv.Flat(), rv.Normal(50.0))
     )
     for k in range(3):
-        assert_mean(flat.skills[:, :, k] - wide.skills[:, :, k], 0.0, 1e-6 / 6)
-        assert_mean(flat.skills[:, :, k] ** 2 - wide.skills[:, :, k] ** 2, 0.0, 1e-6 / 6)
+        assert_mean(flat.draws["skill"][:, :, k] - wide.draws["skill"][:, :, k], 0.0, 1e-6 / 6)
+        assert_mean(
+            flat.draws["skill"][:, :, k] ** 2 - wide.draws["skill"][:, :, k] ** 2, 0.0, 1e-6 / 6
+        )
 
 
 @not_converged
 @pytest.mark.parametrize("ties", [False, True])
 def test_files_hold_everything(tmp_path: Path, ties: bool) -> None:
-    found = rv.rank(played(5, 30, ties), noise="player", **BRIEF)
+    found = rank(played(5, 30, ties), team_noise="player", **BRIEF)
     found.save(tmp_path / "r.nc")
-    again = rv.RankingPosterior.load(tmp_path / "r.nc")
-    for name in ("skills", "spread", "margin"):
+    again = rv.load(tmp_path / "r.nc")
+    assert isinstance(again, rv.RankingPosterior)
+    assert isinstance(again.model, rv.RankingModel)
+    assert list(found.draws) == list(again.draws) == ["skill", "spread", *["margin"] * ties]
+    for name in found.draws:
+        np.testing.assert_array_equal(found.draws[name], again.draws[name])
+    for name in ("spread", "margin"):
         np.testing.assert_array_equal(getattr(found, name), getattr(again, name))
     for name in ("players", "member_start", "start", "tied", "n_ordered"):
         np.testing.assert_array_equal(getattr(found.rankings, name), getattr(again.rankings, name))
-    assert (again.names, again.rankings.ids, again.noise, again.settings) == (
+    assert (again.names, again.rankings.ids, again.model.team_noise, again.settings) == (
         found.names,
         found.rankings.ids,
         "player",
         found.settings,
     )
-    np.testing.assert_array_equal(again.stats["acceptance_rate"], found.stats["acceptance_rate"])
+    np.testing.assert_array_equal(
+        again.sample_stats["acceptance_rate"], found.sample_stats["acceptance_rate"]
+    )
     np.testing.assert_array_equal(
         again.win_probabilities(["p0", "p1"]), found.win_probabilities(["p0", "p1"])
     )
@@ -156,7 +177,7 @@ def test_files_hold_everything(tmp_path: Path, ties: bool) -> None:
 
 @not_converged
 def test_arviz_reads_a_ranking() -> None:
-    found = rv.rank(played(5, 20), **BRIEF)
+    found = rank(played(5, 20), **BRIEF)
     data = found.to_arviz(log_likelihood=True)
     assert data["posterior"]["skill"].dims == ("chain", "draw", "player")
     assert data["posterior"]["skill"].sel(player="p0").shape == (2, 50)
@@ -166,32 +187,25 @@ def test_arviz_reads_a_ranking() -> None:
 
 
 @not_converged
-def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
-    rv.rank(RING, **BRIEF).save(tmp_path / "r.nc")
-    with pytest.raises(
-        ValueError,
-        match=r"r\.nc is not a posterior saved by revealed: it is a ranking, which rv.load reads",
-    ):
-        rv.Posterior.load(tmp_path / "r.nc")
+def test_one_function_reads_them_all_and_refuses_what_is_damaged(tmp_path: Path) -> None:
+    rank(RING, **BRIEF).save(tmp_path / "r.nc")
     assert isinstance(rv.load(tmp_path / "r.nc"), rv.RankingPosterior)
     d = rv.Decisions(np.eye(2), [0, 2], [0])
-    rv.Posterior(np.zeros((1, 4, 2)), d, rv.Normal(1.0), "da").save(tmp_path / "p.nc")
-    with pytest.raises(
-        ValueError, match=r"p\.nc is not a ranking saved by revealed: it is a posterior"
-    ):
-        rv.RankingPosterior.load(tmp_path / "p.nc")
+    model = rv.ChoiceModel(prior=rv.Normal(1.0))
+    rv.ChoicePosterior({"value": np.zeros((1, 4, 2))}, d, model, "da").save(tmp_path / "p.nc")
+    assert isinstance(rv.load(tmp_path / "p.nc"), rv.ChoicePosterior)
     (tmp_path / "r.nc").write_bytes((tmp_path / "r.nc").read_bytes()[:-100])
     with pytest.raises(ValueError, match=r"r\.nc is damaged or cut short"):
-        rv.RankingPosterior.load(tmp_path / "r.nc")
+        rv.load(tmp_path / "r.nc")
     with pytest.raises(ValueError, match="there is no file"):
-        rv.RankingPosterior.load(tmp_path / "none.nc")
+        rv.load(tmp_path / "none.nc")
 
 
 @not_converged
 def test_the_same_seed_gives_the_same_draws_with_any_number_of_threads() -> None:
     orders = played(5, 30, ties=True)
-    one, two = (rv.rank(orders, threads=n, **BRIEF) for n in (1, 2))
-    np.testing.assert_array_equal(one.skills, two.skills)
+    one, two = (rank(orders, executor=n, **BRIEF) for n in (1, 2))
+    np.testing.assert_array_equal(one.draws["skill"], two.draws["skill"])
     np.testing.assert_array_equal(one.margin, two.margin)
 
 
@@ -207,7 +221,9 @@ def test_a_run_in_pieces_is_the_same_run() -> None:
         assert left == 0
         first, _, _ = sampler.sample(rng, state, 3, 1)
         ends.append(sampler.sample(rng, first, 4, 2)[1])
-    np.testing.assert_array_equal(ends[0], ends[1])
+    assert list(ends[0]) == list(ends[1]) == ["skill", "spread", "margin"]
+    for name in ends[0]:
+        np.testing.assert_array_equal(ends[0][name], ends[1][name])
 
 
 @not_converged
@@ -221,18 +237,27 @@ def test_tables_and_files_are_ranked_alike(tmp_path: Path) -> None:
     }
     names: dict[str, Any] = {"game": "race", "player": "who", "position": "finish"}
     (tmp_path / "r.csv").write_text("race,who,finish\n1,a,1\n1,b,2\n1,c,DNF\n2,b,2\n2,a,3\n2,c,1\n")
-    of_table = rv.rank(pa.table(rows), **names, **BRIEF)
-    of_file = rv.rank(tmp_path / "r.csv", **names, **BRIEF)
-    np.testing.assert_array_equal(of_table.skills, of_file.skills)
+    of_table = rank(rv.read_rankings(pa.table(rows), **names), **BRIEF)
+    of_file = rank(rv.read_rankings(tmp_path / "r.csv", **names), **BRIEF)
+    np.testing.assert_array_equal(of_table.draws["skill"], of_file.draws["skill"])
     assert of_file.rankings.n_ordered.tolist() == [2, 3]
     with pytest.raises(ValueError, match="no column 'position'"):
-        rv.rank(pa.table(rows), game="race", player="who")
+        rv.read_rankings(pa.table(rows), game="race", player="who")
+    # a table whose columns have the usual names is data as it is
+    usual = pa.table({"game": rows["race"], "player": rows["who"], "position": rows["finish"]})
+    np.testing.assert_array_equal(rank(usual, **BRIEF).draws["skill"], of_file.draws["skill"])
+    (tmp_path / "u.csv").write_text(
+        (tmp_path / "r.csv").read_text().replace("race,who,finish", "game,player,position")
+    )
+    of_path = rank(tmp_path / "u.csv", **BRIEF)
+    np.testing.assert_array_equal(of_path.draws["skill"], of_file.draws["skill"])
+    assert of_path.rankings.ids == of_file.rankings.ids
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"noise": "none"}, "noise must be one of entry, player"),
+        ({"team_noise": "none"}, "team_noise must be one of entry, player; it is 'none'"),
         (
             {"prior": rv.Normal(-1.0)},
             "the prior sd of skills must be a positive number; it is -1",
@@ -247,11 +272,14 @@ def test_tables_and_files_are_ranked_alike(tmp_path: Path) -> None:
         ),
         ({"prior": 2.0}, r"must be rv.Normal\(sd\) with one number, or rv.Flat"),
         ({"draws": 0}, "draws must be a whole number, at least 1"),
+        ({"init": [0.0, 0.0, 0.0]}, 'the sampler "ranking-hmc" has no use for init'),
+        ({"options": {"a": 1}}, 'the sampler "ranking-hmc" has no use for options'),
+        ({"sampler": "da"}, 'the sampler "da" is for .* this model has rankings'),
     ],
 )
 def test_bad_arguments_get_a_sentence(arguments: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        rv.rank(RING, progress=False, **arguments)
+        rank(RING, progress=False, **arguments)
 
 
 # What games leave open
@@ -285,7 +313,7 @@ def test_a_flat_prior_is_refused_where_games_leave_something_open(what: str) -> 
     with pytest.raises(
         ValueError, match=f"^{sentence}, so there is no posterior under a flat prior"
     ):
-        rv.rank(games, rv.Flat(), **BRIEF)
+        rank(games, rv.Flat(), **BRIEF)
 
 
 @not_converged
@@ -293,18 +321,18 @@ def test_a_flat_prior_is_refused_where_games_leave_something_open(what: str) -> 
 def test_a_proper_prior_warns_of_it(what: str) -> None:
     games, sentence = OPEN[what]
     with pytest.warns(rv.UnboundedSkillWarning, match=f"^{sentence}[:;].* the prior alone"):
-        rv.rank(games, rv.Normal(1.0), **BRIEF)
+        rank(games, rv.Normal(1.0), **BRIEF)
 
 
 @not_converged
 def test_a_player_without_games_is_named() -> None:
     some = Rankings.from_lists([["x", "a"], *RING])[1:]
     with pytest.raises(ValueError, match=r"^x took part in no game, so there is no posterior"):
-        rv.rank(some, rv.Flat(), **BRIEF)
+        rank(some, rv.Flat(), **BRIEF)
     with pytest.warns(
         rv.UnboundedSkillWarning, match=r"^x took part in no game: there the prior alone"
     ):
-        rv.rank(some, **BRIEF)
+        rank(some, **BRIEF)
 
 
 def test_ties_and_retirements_count_as_limits() -> None:
@@ -321,7 +349,7 @@ def test_teams_that_leave_a_direction_open_are_refused() -> None:
     with pytest.raises(
         ValueError, match=r"no game contradicts the direction \(.*\), so there is no posterior"
     ):
-        rv.rank(games, rv.Flat(), **BRIEF)
+        rank(games, rv.Flat(), **BRIEF)
     pairs = list(itertools.permutations([("a", "b"), ("a", "x"), ("b", "x"), ("y", "z")], 2))
     both: list[list[Any]] = [list(pair) for pair in pairs if not set(pair[0]) & set(pair[1])]
     singles: list[list[Any]] = [[one, two] for one, two in itertools.permutations("abxyz", 2)]

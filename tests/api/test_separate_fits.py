@@ -1,4 +1,4 @@
-"""fit_separately: a fit for every controller, kept as they come, told in one table, refused in one sentence."""
+"""Separate groups: a fit for each, kept as they come, told in one table, refused in one sentence."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import revealed as rv
-from revealed.api import separate as each
+from revealed import api
 from revealed.data.decisions import Decisions
+from revealed.samplers.separate import FitTask, seed_for
 from tests.support.cases import choose
 from tests.support.statistical_asserts import assert_same
 
@@ -28,30 +29,54 @@ def simulated() -> Decisions:
     return offers.with_choices(choose(rng, offers, np.array([-1.0, 0.7]))[0])
 
 
-def quick(decisions: Any = None, **settings: Any) -> rv.SeparatePosteriors:
+def quick(
+    decisions: Any = None, prior: Any = None, noise: Any = None, groups: Any = None, **settings: Any
+) -> rv.SeparatePosterior:
     """Short fits whose convergence does not matter."""
+    given = simulated() if decisions is None else decisions
+    if groups is not None:
+        given = Decisions(given.rows, given.start, given.chosen, groups=groups)
+    parts = {} if noise is None else {"noise": noise}
+    model = rv.ChoiceModel(prior=prior, groups=rv.Separate(), **parts)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rv.NotConvergedWarning)
-        given = simulated() if decisions is None else decisions
-        return rv.fit_separately(given, **{"draws": 10, "warmup": 20, "chains": 2, **settings})
+        found = rv.fit(given, model, **{"draws": 10, "warmup": 20, "chains": 2, **settings})
+    assert isinstance(found, rv.SeparatePosterior)
+    return found
 
 
 @pytest.mark.proves(model="separate fits", sampler="composite")
 def test_every_controller_has_a_posterior_of_its_own() -> None:
-    found = rv.fit_separately(simulated(), prior=rv.Normal(2.0), draws=500, warmup=300, seed=2)
+    model = rv.ChoiceModel(prior=rv.Normal(2.0), groups=rv.Separate())
+    found = rv.fit(simulated(), model, draws=500, warmup=300, seed=2)
     assert list(found) == list(WHO)
     assert len(found) == 4
     assert found.not_converged == ()
-    assert repr(found) == "<SeparatePosteriors: 4 controllers, 0 not converged>"
+    assert found.converged
+    assert repr(found) == (
+        "<SeparatePosterior: 4 chains of 500 draws, 4 groups, 0 not converged, 2 coefficients, "
+        "sampler composite>"
+    )
     d = simulated()
     assert d.groups is not None
     alone = rv.fit(
-        d[d.groups == "cem"], rv.Normal(2.0), draws=500, warmup=300, seed=each.seed_for(2, 2)
+        d[d.groups == "cem"],
+        rv.ChoiceModel(prior=rv.Normal(2.0)),
+        draws=500,
+        warmup=300,
+        seed=seed_for(2, 2),
     )
-    assert_same(found["cem"].draws, alone.draws)
+    of_cem = found.select(group="cem")
+    assert isinstance(of_cem, rv.ChoicePosterior)
+    assert_same(of_cem.draws["value"], alone.draws["value"])
+    assert of_cem.settings == alone.settings
+    assert of_cem.sampler == alone.sampler
+    for name, values in alone.sample_stats.items():
+        np.testing.assert_array_equal(of_cem.sample_stats[name], values)
+    np.testing.assert_array_equal(of_cem.decisions.rows, alone.decisions.rows)
     table = found.to_dataframe()
     assert table.column_names == [
-        "controller",
+        "group",
         "coefficient",
         "mean",
         "sd",
@@ -61,21 +86,25 @@ def test_every_controller_has_a_posterior_of_its_own() -> None:
         "ess",
         "converged",
     ]
-    assert table.column("controller").to_pylist() == [w for w in WHO for _ in range(2)]
-    np.testing.assert_allclose(table.column("mean").to_numpy()[4:6], alone.mean)
+    assert table.column("group").to_pylist() == [w for w in WHO for _ in range(2)]
+    np.testing.assert_allclose(table.column("mean").to_numpy()[4:6], alone.mean())
     with pytest.raises(
-        KeyError, match="there are posteriors of 4 controllers, and 'zoe' is not one of them"
+        ValueError, match="there are posteriors of 4 groups, and 'zoe' is not one of them"
     ):
-        found["zoe"]
+        found.select(group="zoe")
 
 
 def test_one_warning_says_how_many_have_not_converged() -> None:
     with pytest.warns(
         rv.NotConvergedWarning,
-        match=r"4 of 4 controllers have not converged \('ann', 'ben', 'cem', ...\)",
-    ):
-        found = rv.fit_separately(simulated(), draws=5, warmup=5, chains=2)
+        match=r"4 of 4 groups have not converged \('ann', 'ben', 'cem', ...\)",
+    ) as said:
+        found = rv.fit(
+            simulated(), rv.ChoiceModel(groups=rv.Separate()), draws=5, warmup=5, chains=2
+        )
+    assert [warning.filename for warning in said] == [__file__]
     assert found.not_converged == WHO
+    assert not found.converged
 
 
 def test_an_interrupted_folder_is_continued(
@@ -83,36 +112,49 @@ def test_an_interrupted_folder_is_continued(
 ) -> None:
     whole, folder = quick(), tmp_path / "fits"
     done: list[int] = []
-    original = each.fit_one
+    original = api.fit_task
 
-    def stopped(task: Any) -> Any:
+    def stopped(task: FitTask) -> Any:
         if len(done) == 2:
             raise KeyboardInterrupt
-        done.append(task[0])
+        done.append(task.position)
         return original(task)
 
-    def counted(task: Any) -> Any:
-        done.append(task[0])
+    def counted(task: FitTask) -> Any:
+        done.append(task.position)
         return original(task)
 
     with monkeypatch.context() as patch:
-        patch.setattr(each, "fit_one", stopped)
+        patch.setattr(api, "fit_task", stopped)
         with pytest.warns(
-            rv.NotConvergedWarning, match="interrupted, and 2 of 4 controllers are missing"
+            rv.NotConvergedWarning, match="interrupted, and 2 of 4 groups are missing"
         ):
-            part = rv.fit_separately(
-                simulated(), draws=10, warmup=20, chains=2, threads=1, checkpoint=folder
+            part = rv.fit(
+                simulated(),
+                rv.ChoiceModel(groups=rv.Separate()),
+                draws=10,
+                warmup=20,
+                chains=2,
+                executor=1,
+                checkpoint=folder,
             )
     assert part.not_fitted == ("cem", "dee")
-    with pytest.raises(KeyError, match="'dee' was not reached before the work was interrupted"):
-        part["dee"]
+    assert part.groups == ("ann", "ben")
+    assert len(part.data) == 40
+    assert not part.converged
+    assert part.settings["complete"] is False
+    # those that were reached were run to their end
+    assert part.select(group="ben").settings == whole.select(group="ben").settings
+    assert "interrupted" not in part.summaries["ben"].message
+    with pytest.raises(ValueError, match="'dee' was not reached before the work was interrupted"):
+        part.select(group="dee")
 
     with monkeypatch.context() as patch:
-        patch.setattr(each, "fit_one", counted)
+        patch.setattr(api, "fit_task", counted)
         again = quick(checkpoint=folder, resume=True)
     assert done == [0, 1, 2, 3]
-    for label in WHO:
-        np.testing.assert_array_equal(again[label].draws, whole[label].draws)
+    np.testing.assert_array_equal(again.draws["value"], whole.draws["value"])
+    assert again.settings == whole.settings
     with pytest.raises(ValueError, match="belongs to other decisions, prior or settings"):
         quick(checkpoint=folder, resume=True, seed=9)
     with pytest.raises(
@@ -134,9 +176,21 @@ def test_an_interrupted_folder_is_continued(
         ),
         ({"draws": 0}, "draws must be a whole number, at least 1"),
         ({"groups": ["ann"]}, r"groups has shape \(1,\), but there are 80 decisions"),
+        ({"executor": 0}, "executor must be a whole number, at least 1"),
+        ({"sampler": "nuts"}, "there is no sampler 'nuts'"),
+        ({"sampler": "ghk-hmc"}, 'the sampler "ghk-hmc" is for correlated noise'),
+        ({"thin": 2, "sampler": "ibis"}, 'the sampler "ibis" has no use for thin'),
+        (
+            {"decisions": Decisions(np.ones((2, 1)), [0, 2], [0])},
+            "the decisions do not say who decided",
+        ),
+        (
+            {"groups": [None, *"a" * 79]},
+            "decision 0: the label of who decided is missing",
+        ),
         (
             {"prior": rv.Flat(), "groups": np.arange(80)},
-            "controller 0: the posterior under a flat prior is improper",
+            "group 0: the posterior under a flat prior is improper",
         ),
     ],
 )
@@ -146,5 +200,6 @@ def test_what_is_refused(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "notes.txt").touch()
     with pytest.raises(ValueError, match=sentence):
         quick(**given)

@@ -8,7 +8,7 @@ import pytest
 
 from revealed.cli.demo import print_results
 from revealed.environments.tetris import Step, drop, read_games
-from revealed.results.posterior import Posterior
+from revealed.results.load import load
 from tests.support.command_line import answers
 
 
@@ -26,7 +26,7 @@ def test_the_demo_goes_from_nothing_to_an_understudy_that_plays(
     ):
         assert (here / "shown" / name).stat().st_size > 0
         assert facts["files"][name] == str(Path("shown") / name)
-    verdict = Posterior.load("shown/posterior.nc").summary().message
+    verdict = load("shown/posterior.nc").summary().message
     assert facts["message"] == verdict
     assert facts["converged"] == verdict.startswith("Converged")
     assert len(facts["truth"]) == len(facts["mean"]) == 3

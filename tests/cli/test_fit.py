@@ -6,22 +6,33 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import revealed
-from revealed.results.posterior import Posterior
+from revealed import api
+from revealed.api import fit_quietly
+from revealed.results.load import load
+from revealed.results.summary import Summary
 from tests.support.command_line import SMALL, answers, refuses, run, works, write
+
+
+def same_draws(one: str, other: str) -> bool:
+    """Whether two files have the same draws of the same parameters, bit for bit."""
+    a, b = load(one).draws, load(other).draws
+    return list(a) == list(b) and all(np.array_equal(a[name], b[name]) for name in a)
 
 
 def test_fit_prints_a_table_and_whether_it_converged(here: Path) -> None:
     result = works("fit", "decisions.csv", "--sum-to-zero", "--out", "p.nc", *SMALL)
     assert all(name in result.stdout for name in ("V(0)", "V(1)", "V(2)", "R-hat", "p.nc"))
-    post = Posterior.load("p.nc")
-    assert post.draws.shape == (2, 60, 3)
-    assert np.abs(post.draws.sum(axis=2)).max() < 1e-10
+    post = load("p.nc")
+    assert post.draws["value"].shape == (2, 60, 3)
+    assert np.abs(post.draws["value"].sum(axis=2)).max() < 1e-10
     assert not post.summary().converged, "sixty draws are too few, or this test tests nothing"
     assert result.stderr == f"revealed: {post.summary().message}\n"
 
@@ -39,7 +50,7 @@ def test_fit_answers_machines(here: Path) -> None:
         "p.nc",
         *SMALL,
     )
-    post = Posterior.load("p.nc")
+    post = load("p.nc")
     assert post.prior == revealed.Normal(3.0, sum_to_zero=True)
     assert facts["out"] == "p.nc"
     assert (facts["seed"], facts["draws"], facts["warmup"], facts["chains"]) == (4, 60, 20, 2)
@@ -47,7 +58,7 @@ def test_fit_answers_machines(here: Path) -> None:
     assert facts["message"].startswith("Do not trust")
     assert facts["warnings"]
     assert [each["name"] for each in facts["coefficients"]] == ["V(0)", "V(1)", "V(2)"]
-    assert [each["mean"] for each in facts["coefficients"]] == pytest.approx(post.mean)
+    assert [each["mean"] for each in facts["coefficients"]] == pytest.approx(post.mean())
     assert set(facts["coefficients"][0]) == {
         "name",
         "mean",
@@ -101,7 +112,7 @@ def test_a_folder_and_workers(here: Path) -> None:
         (one["sampler"], one["decisions"]) == (two["sampler"], two["decisions"]) == ("laplace", 500)
     )
     assert one["pareto_k"] < 0.3
-    assert np.array_equal(Posterior.load("one.nc").draws, Posterior.load("two.nc").draws)
+    assert same_draws("one.nc", "two.nc")
     assert "contradict each other" in refuses(
         "fit", "folder", "--workers", 1, "--cluster", "tcp://x:1", "--out", "p.nc"
     )
@@ -171,7 +182,7 @@ def test_fit_reaches_every_option_of_the_library(here: Path) -> None:
         "--flat",
         *SMALL,
     )
-    post = Posterior.load("p.nc")
+    post = load("p.nc")
     d = post.decisions
     assert (d.names, len(d), d.sizes.max()) == (("price", "size"), 20, 2)
     assert d.actions is not None
@@ -206,7 +217,7 @@ def test_resuming_begins_where_there_is_nothing_yet(here: Path) -> None:
         in begun.stderr
     )
     works(*words, "--out", "whole.nc")
-    assert np.array_equal(Posterior.load("p.nc").draws, Posterior.load("whole.nc").draws)
+    assert same_draws("p.nc", "whole.nc")
     assert not Path("p.nc.checkpoint").exists()
 
 
@@ -225,9 +236,9 @@ def test_killed_before_the_checkpoint_is_removed_it_resumes_to_the_same_file(
         patch.setattr(Path, "unlink", killed)
         assert run(*words).exit_code == 137
     assert Path("p.nc.checkpoint").exists()
-    draws = Posterior.load("p.nc").draws
+    draws = load("p.nc").draws["value"]
     works(*words, "--resume")
-    assert np.array_equal(Posterior.load("p.nc").draws, draws)
+    assert np.array_equal(load("p.nc").draws["value"], draws)
     assert not Path("p.nc.checkpoint").exists()
 
 
@@ -292,4 +303,230 @@ def test_ctrl_c_leaves_a_checkpoint_that_resumes_to_the_same_draws(here: Path) -
     works(*words, "--resume")
     assert not Path("p.nc.checkpoint").exists()
     works("fit", "decisions.csv", *LONG, "--out", "whole.nc")
-    assert np.array_equal(Posterior.load("p.nc").draws, Posterior.load("whole.nc").draws)
+    assert same_draws("p.nc", "whole.nc")
+
+
+# Groups and noise
+
+
+@pytest.fixture
+def people(here: Path) -> Path:
+    """Decisions of three people between two things of three, which have labels."""
+    rng = np.random.default_rng(4)
+    lines = [
+        f"{t},{thing},{int(i == t % 2)},{who},{rng.normal():.4f},{rng.normal():.4f}"
+        for t, who in enumerate(np.repeat(["ann", "bob", "cid"], 12))
+        for i, thing in enumerate(rng.permutation([1, 2, 3])[:2])
+    ]
+    return write(
+        here / "people.csv", "decision,action,chosen,group,price,size\n" + "\n".join(lines) + "\n"
+    )
+
+
+PRIOR = ("--prior-sd", 2)
+
+
+def test_groups_that_are_pooled_are_the_default(people: Path) -> None:
+    works("fit", people, "--out", "p.nc", *PRIOR, *SMALL)
+    works("fit", people, "--groups", "pooled", "--noise", "normal", "--out", "q.nc", *PRIOR, *SMALL)
+    assert same_draws("p.nc", "q.nc")
+    assert isinstance(load("p.nc"), revealed.ChoicePosterior)
+
+
+def test_hierarchical_groups_have_the_draws_of_the_library(people: Path) -> None:
+    words = ("fit", people, "--groups", "hierarchical", "--out", "p.nc", "--seed", 3, *SMALL)
+    facts = answers(*words)
+    post = load("p.nc")
+    assert isinstance(post, revealed.HierarchicalPosterior)
+    assert post.groups == ("ann", "bob", "cid")
+    assert post.prior == revealed.Normal(10.0)
+    assert facts["sampler"] == "hierarchical"
+    named = [each["name"] for each in facts["coefficients"]]
+    assert named == ["mean price", "mean size", "sd price", "sd size"]
+    assert facts["converged"] is post.converged is False
+    assert facts["message"] == post.message
+    whole = fit_quietly(
+        revealed.read_file(people),
+        revealed.ChoiceModel(groups=revealed.Hierarchical()),
+        draws=60,
+        warmup=20,
+        chains=2,
+        seed=3,
+    )
+    assert np.array_equal(post.draws["value"], whole.draws["value"])
+    works("fit", people, "--groups", "hierarchical", "--sum-to-zero", "--out", "z.nc", *SMALL)
+    assert load("z.nc").prior == revealed.Normal(10.0, sum_to_zero=True)
+
+
+class Converged(Summary):
+    """A summary that finds no fault."""
+
+    @property
+    def converged(self) -> bool:
+        return True
+
+
+def test_converged_population_with_groups_that_have_not_is_said_not_to_have_converged(
+    people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary = revealed.HierarchicalPosterior.summary
+
+    def of_population(post: revealed.HierarchicalPosterior) -> Summary:
+        found = summary(post)
+        return Converged(**{field.name: getattr(found, field.name) for field in fields(found)})
+
+    monkeypatch.setattr(revealed.HierarchicalPosterior, "summary", of_population)
+    result = works("fit", people, "--groups", "hierarchical", "--out", "p.nc", *SMALL)
+    assert result.stderr == f"revealed: {load('p.nc').summary_of_groups().message}\n"
+    assert "Converged" not in result.stdout
+
+
+def test_separate_groups_are_saved_whole_and_leave_no_folder(people: Path) -> None:
+    facts = answers("fit", people, "--groups", "separate", "--out", "p.nc", *PRIOR, *SMALL)
+    post = load("p.nc")
+    assert isinstance(post, revealed.SeparatePosterior)
+    assert list(post) == ["ann", "bob", "cid"]
+    assert [each["name"] for each in facts["coefficients"]][:3] == [
+        "ann price",
+        "ann size",
+        "bob price",
+    ]
+    assert (facts["converged"], facts["message"]) == (False, post.message)
+    assert "of 3 groups have not converged" in facts["message"]
+    assert not Path("p.nc.checkpoint").exists()
+
+
+def test_separate_groups_that_are_interrupted_resume_to_the_same_draws(
+    people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("fit", people, "--groups", "separate", *PRIOR, "--threads", 1, *SMALL)
+    works(*words, "--out", "whole.nc")
+    fit_task, reached = api.fit_task, []
+
+    def interrupted(task: Any) -> Any:
+        if task.label == "cid":
+            raise KeyboardInterrupt
+        reached.append(task.label)
+        return fit_task(task)
+
+    monkeypatch.setattr(sys, "argv", ["revealed", *map(str, words), "--out", "p.nc"])
+    with monkeypatch.context() as patch:
+        patch.setattr(api, "fit_task", interrupted)
+        result = run(*words, "--out", "p.nc")
+    assert result.exit_code == 130
+    assert result.stdout == ""
+    assert result.stderr.startswith(
+        "revealed: interrupted after 2 of 3 groups; nothing is lost, go on with: revealed fit "
+    )
+    assert result.stderr.endswith("--out p.nc --resume\n")
+    assert not Path("p.nc").exists()
+    assert sorted(file.name for file in Path("p.nc.checkpoint").glob("*.nc")) == ["0.nc", "1.nc"]
+
+    # finished posteriors are not thrown away because --resume was forgotten
+    assert "--groups separate --resume continues them" in refuses(*words, "--out", "p.nc")
+    assert "--groups separate --resume continues them" in refuses(
+        "fit", people, *PRIOR, "--out", "p.nc", "--resume", *SMALL
+    )
+    assert "belongs to other decisions, prior or settings" in refuses(
+        *words, "--out", "p.nc", "--resume", "--seed", 8
+    )
+
+    again: list[Any] = []
+
+    def counted(task: Any) -> Any:
+        again.append(task.label)
+        return fit_task(task)
+
+    monkeypatch.setattr(api, "fit_task", counted)
+    works(*words, "--out", "p.nc", "--resume")
+    assert (reached, again) == (["ann", "bob"], ["cid"])
+    assert same_draws("p.nc", "whole.nc")
+    assert not Path("p.nc.checkpoint").exists()
+
+
+def test_separate_groups_interrupted_before_the_first_is_finished_say_how_to_go_on(
+    people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(task: Any) -> Any:
+        raise KeyboardInterrupt
+
+    words = ("fit", people, "--groups", "separate", *PRIOR, "--out", "p.nc", *SMALL)
+    with monkeypatch.context() as patch:
+        patch.setattr(api, "fit_task", interrupted)
+        result = run(*words)
+    assert result.exit_code == 130
+    assert "interrupted before the first group was finished" in result.stderr
+    works(*words, "--resume")
+    assert len(load("p.nc")) == 3
+
+
+def test_checkpoint_folder_with_other_files_in_it_is_not_removed(people: Path) -> None:
+    words = ("fit", people, "--groups", "separate", *PRIOR, "--out", "p.nc", *SMALL)
+    fit_quietly(
+        revealed.read_file(people),
+        revealed.ChoiceModel(prior=revealed.Normal(2.0), groups=revealed.Separate()),
+        draws=60,
+        warmup=20,
+        chains=2,
+        checkpoint="p.nc.checkpoint",
+    )
+    write(Path("p.nc.checkpoint") / "notes.txt", "mine")
+    works(*words, "--resume")
+    assert [file.name for file in Path("p.nc.checkpoint").iterdir()] == ["notes.txt"]
+
+
+def test_correlated_noise_and_its_base(people: Path) -> None:
+    words = ("fit", people, "--noise", "correlated", *PRIOR, *SMALL)
+    facts = answers(*words, "--base", 2, "--out", "p.nc")
+    post = load("p.nc")
+    # what is typed is text, and the table's labels are numbers
+    assert post.model.noise.base == 2
+    assert post.resolved_noise.non_base == (1, 3)
+    assert facts["sampler"] == "ghk-hmc"
+    named = [each["name"] for each in facts["coefficients"]]
+    assert named == ["price", "size", "var(1)", "cov(3, 1)", "var(3)"]
+    works(*words, "--out", "q.nc")
+    assert load("q.nc").resolved_noise.non_base == (2, 3)
+    refused = refuses(*words, "--base", 7, "--out", "r.nc")
+    assert "the base action '7' is never offered; the actions are 1, 2, 3" in refused
+    works(*words, "--sampler", "da", "--out", "s.nc")
+    assert load("s.nc").sampler == "da"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--groups all", "--groups must be pooled, separate or hierarchical; it is 'all'"),
+        ("--noise grey", "--noise must be normal or correlated; it is 'grey'"),
+        ("--base 2", "--base goes with --noise correlated; give both, or neither"),
+        ("--base 2 --noise normal", "--base goes with --noise correlated"),
+        ("--groups hierarchical --flat", "no sampler takes a flat prior and hierarchical groups"),
+        ("--groups hierarchical --infer-prior-sd", "no sampler takes"),
+        ("--noise correlated --infer-prior-sd", "no sampler takes"),
+        ("--noise correlated --groups hierarchical", "no sampler takes"),
+        ("--groups hierarchical --sampler da", 'the sampler "da" is for choices'),
+        ("--noise correlated --sampler ibis", 'the sampler "ibis" is for'),
+        ("--groups separate --sampler hierarchical", 'the sampler "hierarchical" is for'),
+        ("--noise correlated --a 1", "has no use for options"),
+    ],
+)
+def test_contradictions_are_refused(people: Path, words: str, sentence: str) -> None:
+    assert sentence in refuses("fit", people, *words.split(), "--out", "p.nc", *SMALL)
+    assert not Path("p.nc").exists()
+
+
+@pytest.mark.parametrize("groups", ["separate", "hierarchical"])
+def test_groups_without_anybody_who_decided_are_refused(here: Path, groups: str) -> None:
+    refused = refuses("fit", "decisions.csv", "--groups", groups, "--out", "p.nc", *SMALL)
+    assert f"--groups {groups} needs to know who decided" in refused
+    assert "no column 'group'; name the right one with --group" in refused
+    (here / "folder").mkdir()
+    revealed.write_file(revealed.read_file("decisions.csv"), here / "folder" / "a.parquet")
+    refused = refuses("fit", "folder", "--groups", groups, "--out", "p.nc", *SMALL)
+    assert "a folder is not read group by group" in refused
+
+
+def test_checkpoint_of_another_kind_of_run_is_refused(people: Path) -> None:
+    write(people.with_name("p.nc.checkpoint"), "of a run without groups")
+    refused = refuses("fit", people, "--groups", "separate", *PRIOR, "--out", "p.nc", *SMALL)
+    assert "p.nc.checkpoint is from a run without separate groups" in refused

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from revealed.results.posterior import Posterior
+from revealed import Normal, RankingModel, read_file
+from revealed.api import fit_quietly
+from revealed.results.load import load
 from revealed.results.prediction import predict
-from tests.support.command_line import answers, refuses, works
+from tests.support.command_line import SMALL, answers, refuses, works, write
 
 
 @pytest.mark.parametrize("method", ["average", "vote", "point"])
@@ -25,7 +28,7 @@ def test_predict_scores_what_was_seen(here: Path, method: str) -> None:
         "--out",
         "p.csv",
     )
-    post = Posterior.load("posterior.nc")
+    post = load("posterior.nc")
     right = predict(post, post.decisions, method, seed=2)
     assert facts["seen"] is True
     assert facts["decisions"] == 40
@@ -73,3 +76,98 @@ def test_predict_needs_no_choices(here: Path) -> None:
     assert "no column 'chosen'" in refuses(
         "predict", "posterior.nc", table, "--out", "q.csv", "--chosen", "chosen"
     )
+
+
+# Several groups
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a table of two people and hierarchical.nc and separate.nc learnt from it."""
+    folder, rng = tmp_path_factory.mktemp("groups"), np.random.default_rng(5)
+    lines = [
+        f"{t},{i},{int(i == t % 2)},{who},{rng.normal():.4f},{rng.normal():.4f}"
+        for t, who in enumerate(np.repeat(["ann", "bob"], 15))
+        for i in (0, 1)
+    ]
+    table = write(folder / "people.csv", HEAD + "\n".join(lines) + "\n")
+    for groups in ("hierarchical", "separate"):
+        words = ("--groups", groups, "--prior-sd", 2, "--out", folder / f"{groups}.nc", *SMALL)
+        works("fit", table, *words)
+    return folder
+
+
+HEAD = "decision,action,chosen,group,price,size\n"
+
+
+@pytest.mark.parametrize("groups", ["hierarchical", "separate"])
+def test_each_group_is_predicted_by_its_own_value(
+    fitted: Path, groups: str, tmp_path: Path
+) -> None:
+    file, table, out = fitted / f"{groups}.nc", fitted / "people.csv", tmp_path / "p.csv"
+    facts = answers("predict", file, table, "--out", out)
+    post = load(file)
+    right = post.predict(post.data)
+    assert (facts["decisions"], facts["method"]) == (30, "average")
+    assert (facts["error"], facts["log_score"]) == pytest.approx(
+        (right.error_rate, right.log_score)
+    )
+    with out.open() as stream:
+        found = [float(line["probability"]) for line in csv.DictReader(stream)]
+    alone = post.select(group="bob").predict(post.data[15:])
+    assert found[30:] == pytest.approx(alone.probabilities)
+    for method in ("vote", "point"):
+        facts = answers("predict", file, table, "--out", out, "--method", method)
+        assert facts["log_score"] == pytest.approx(post.predict(post.data, method).log_score)
+
+
+def test_groups_are_found_in_a_column_of_another_name(fitted: Path, tmp_path: Path) -> None:
+    text = (fitted / "people.csv").read_text()
+    table = write(tmp_path / "who.csv", text.replace(",group,", ",who,"))
+    words = ("predict", fitted / "separate.nc", table, "--out", tmp_path / "p.csv")
+    assert "the table does not say who decides; name the column with --group" in refuses(*words)
+    assert answers(*words, "--group", "who")["decisions"] == 30
+
+
+def test_new_groups_are_predicted_from_the_population(fitted: Path, tmp_path: Path) -> None:
+    text = (fitted / "people.csv").read_text()
+    table = write(tmp_path / "new.csv", text.replace(",bob,", ",zed,"))
+    words = ("predict", fitted / "hierarchical.nc", table, "--out", tmp_path / "p.csv")
+    refused = refuses(*words)
+    assert "group 'zed' made none of the decisions of this fit" in refused
+    assert "--new-groups zed predicts from the population" in refused
+    facts = answers(*words, "--new-groups", "zed", "--seed", 4)
+    post, d = load(fitted / "hierarchical.nc"), read_file(table)
+    assert facts["log_score"] == pytest.approx(
+        post.predict(d, new_groups=["zed"], seed=4).log_score
+    )
+    separate = ("predict", fitted / "separate.nc", table, "--out", tmp_path / "p.csv")
+    assert "only a fit with --groups hierarchical predicts new groups" in refuses(*separate)
+    assert "--new-groups are predicted from a population" in refuses(
+        *separate, "--new-groups", "zed"
+    )
+
+
+def test_groups_whose_labels_are_numbers_are_named_as_they_are_typed(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    lines = [
+        f"{t},{i},{int(i == t % 2)},{7 + t % 3},{rng.normal():.4f},{rng.normal():.4f}"
+        for t in range(18)
+        for i in (0, 1)
+    ]
+    table = write(tmp_path / "all.csv", HEAD + "\n".join(lines) + "\n")
+    some = [line for line in lines if line.split(",")[3] != "9"]
+    fitted = write(tmp_path / "some.csv", HEAD + "\n".join(some) + "\n")
+    out = tmp_path / "p.nc"
+    works("fit", fitted, "--groups", "hierarchical", "--out", out, *SMALL)
+    words = ("predict", out, table, "--out", tmp_path / "p.csv")
+    assert "--new-groups 9 predicts" in refuses(*words)
+    assert answers(*words, "--new-groups", "9")["decisions"] == 18
+
+
+def test_posterior_of_games_is_refused(fitted: Path, tmp_path: Path) -> None:
+    model = RankingModel(prior=Normal(1.0))
+    games = [["ann", "bob"], ["bob", "ann"]] * 3
+    fit_quietly(games, model, draws=20, warmup=20, chains=1).save(tmp_path / "r.nc")
+    words = (tmp_path / "r.nc", fitted / "people.csv", "--out", tmp_path / "p.csv")
+    assert "was learnt from games" in refuses("predict", *words)

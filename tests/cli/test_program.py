@@ -99,8 +99,11 @@ def test_ctrl_c_elsewhere_ends_quietly(
     def pressed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    for module in ("revealed.results.prediction", "revealed.plots.report"):
-        monkeypatch.setattr(importlib.import_module(module), "predict", pressed)
+    for module, name in (
+        ("revealed.results.choice", "predict"),
+        ("revealed.plots.report", "prediction_section"),
+    ):
+        monkeypatch.setattr(importlib.import_module(module), name, pressed)
     result = run(*words)
     assert result.exit_code == 130
     assert result.stderr == "revealed: interrupted; nothing was written\n"

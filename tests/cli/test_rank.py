@@ -32,7 +32,7 @@ def test_results_are_ranked(here: Path) -> None:
             line["player"] for line in found["ranking"]
         ]
     assert Path("r.png").read_bytes().startswith(b"\x89PNG")
-    assert revealed.RankingPosterior.load("r.nc").table() == found["ranking"]
+    assert revealed.load("r.nc").table() == found["ranking"]
     shown = works("rank", "races.csv", *AS_RACES, "--winner-only", "--next", "a,b").stdout
     assert "6 games of 3 players" in shown
     assert "a wins with" in shown

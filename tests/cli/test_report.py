@@ -6,8 +6,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from revealed.results.posterior import Posterior
-from tests.support.command_line import SMALL, answers, works, write
+import numpy as np
+import pytest
+
+from revealed.results.load import load
+from tests.support.command_line import SMALL, answers, refuses, works, write
 
 
 class Page(HTMLParser):
@@ -39,7 +42,7 @@ def test_the_report_is_one_page_that_stands_alone(here: Path) -> None:
     write(here / "odd.csv", lines.replace("V(0)", "<script>x&y</script>"))
     works("fit", "odd.csv", "--sum-to-zero", "--out", "odd.nc", *SMALL)
     facts = answers("report", "odd.nc", "--out", "r.html")
-    assert facts["message"] == Posterior.load("odd.nc").summary().message
+    assert facts["message"] == load("odd.nc").summary().message
     text = Path("r.html").read_text()
     page = Page()
     page.feed(text)
@@ -65,3 +68,37 @@ def test_the_report_is_one_page_that_stands_alone(here: Path) -> None:
         "a blind guess",
     ):
         assert part in words
+
+
+@pytest.mark.parametrize("groups", ["hierarchical", "separate"])
+def test_report_of_several_groups_and_of_one_of_them(here: Path, groups: str) -> None:
+    rng = np.random.default_rng(5)
+    lines = [
+        f"{t},{i},{int(i == t % 2)},{7 + t % 2},{rng.normal():.4f},{rng.normal():.4f}"
+        for t in range(30)
+        for i in (0, 1)
+    ]
+    table = write(
+        here / "people.csv", "decision,action,chosen,group,price,size\n" + "\n".join(lines) + "\n"
+    )
+    works("fit", table, "--groups", groups, "--prior-sd", 2, "--out", "g.nc", *SMALL)
+    post = load("g.nc")
+    facts = answers("report", "g.nc", "--out", "r.html")
+    assert (facts["decisions"], facts["message"]) == (30, post.message)
+    page = Page()
+    page.feed(Path("r.html").read_text())
+    assert page.loads == []
+    assert page.links == {f"#{name}" for name in page.ids if name}
+    words = " ".join(page.words.split())
+    assert " ".join(post.message.split()) in words.replace(" : ", ": ")
+    for part in ("What 30 decisions say about 2 groups", "price", "size", "E_a", "made by 2"):
+        assert part in words
+    assert ("mean price" in words) == (groups == "hierarchical")
+    post.report("s.html", "Two people")
+    assert "<title>Two people" in Path("s.html").read_text()
+
+    facts = answers("report", "g.nc", "--group", 8, "--out", "one.html")
+    assert [each["name"] for each in facts["coefficients"]] == ["price", "size"]
+    assert facts["decisions"] == 15
+    assert "'9'" in refuses("report", "g.nc", "--group", 9, "--out", "two.html")
+    assert "no groups" in refuses("report", "posterior.nc", "--group", 9, "--out", "two.html")

@@ -50,7 +50,7 @@ def augmentation_reference(iterations: int) -> Callable[[Decisions, ResolvedPrio
         state["interweaving_directions"] = adapted["interweaving_directions"]
         state["x"] = np.zeros_like(state["x"])
         state, _, _ = sampler.sample(rng, state, 1, iterations // 10)
-        return sampler.sample(rng, state, iterations, 1)[1]
+        return np.asarray(sampler.sample(rng, state, iterations, 1)[1]["value"])
 
     return run
 
@@ -88,7 +88,8 @@ def scores(kind: str, count: int) -> Floats:
         decisions = make(seed)
         resolved_prior = resolve_prior(rv.Normal(prior_sd), decisions)
         sampler = CompositeSampler.build(decisions, resolved_prior)
-        ours = warmed_up_draws(np.random.default_rng(seed), sampler, 1000, 6000)[0][None]
+        made, _ = warmed_up_draws(np.random.default_rng(seed), sampler, 1000, 6000)
+        ours = made["value"][None]
         theirs = reference(decisions, resolved_prior, seed)[None]
         statistics: list[tuple[Any, Any]] = [
             (lambda draws: draws.mean(axis=(0, 1)), mcse_mean),

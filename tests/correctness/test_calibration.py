@@ -59,7 +59,7 @@ def ranks(
         sampler = build_sampler(variant, seen, rv.Normal(PRIOR_SD))
         if lost is not None:
             sampler = replace(sampler, move=sampler.move._replace(lost_df=lost))
-        draws, _ = warmed_up_draws(rng, sampler, 10 * thin, DRAWS, thin)
+        draws = warmed_up_draws(rng, sampler, 10 * thin, DRAWS, thin)[0]["value"]
         fit = rv.log_likelihood(seen, np.vstack([draws, truth])).sum(axis=1)
         out[i, :-1] = (draws < truth).sum(axis=0)
         out[i, -1] = (fit[:-1] < fit[-1]).sum()

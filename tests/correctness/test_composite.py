@@ -79,7 +79,9 @@ def draw_first_coefficient(
 ) -> Floats:
     """(draws,) of the first coefficient by a fixed cycle in fixed coordinates, nothing adapted."""
     rng = np.random.default_rng(1)
-    values = sampler.sample(rng, COORDINATES[coordinates](sampler, rng, *moves), draws, 1)[1]
+    values = sampler.sample(rng, COORDINATES[coordinates](sampler, rng, *moves), draws, 1)[1][
+        "value"
+    ]
     np.testing.assert_allclose(values.sum(axis=1), 0.0, atol=1e-9)
     return np.asarray(values)[:, 0]
 

@@ -19,7 +19,7 @@ from tests.support.statistical_asserts import assert_same
 
 distributed = pytest.importorskip("distributed")
 
-PRIOR = rv.Normal(5.0)
+MODEL = rv.ChoiceModel(prior=rv.Normal(5.0))
 LAPLACE = pytest.mark.proves(model="choices, normal prior", sampler="laplace")
 
 
@@ -47,13 +47,16 @@ def folder(tmp_path: Path) -> Path:
 def test_cluster_gives_the_draws_of_threads(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(chunks, "CHUNK_SIZE", 500)
     decisions = features(4000)
-    whole = rv.fit(decisions, PRIOR, sampler="laplace", draws=200)
-    from_files = rv.fit(rv.scan_parquet(folder), PRIOR, draws=200)
+    whole = rv.fit(decisions, MODEL, sampler="laplace", draws=200)
+    from_files = rv.fit(rv.scan_parquet(folder), MODEL, draws=200)
     with cluster(2) as client:
-        assert_same(rv.fit(decisions, PRIOR, draws=200, cluster=client).draws, whole.draws)
         assert_same(
-            rv.fit(rv.scan_parquet(folder), PRIOR, draws=200, cluster=client).draws,
-            from_files.draws,
+            rv.fit(decisions, MODEL, draws=200, executor=client).draws["value"],
+            whole.draws["value"],
+        )
+        assert_same(
+            rv.fit(rv.scan_parquet(folder), MODEL, draws=200, executor=client).draws["value"],
+            from_files.draws["value"],
         )
 
 
@@ -66,10 +69,12 @@ def test_clusters_of_several_sizes_give_the_same_draws(
     monkeypatch.setattr(chunks, "CHUNK_SIZE", 500)
     decisions = features(4000)
     with cluster(workers) as client:
-        found = rv.fit(decisions, PRIOR, draws=200, cluster=client)
-        files = rv.fit(rv.scan_parquet(folder), PRIOR, draws=200, cluster=client)
-    assert_same(found.draws, rv.fit(decisions, PRIOR, sampler="laplace", draws=200).draws)
-    assert_same(files.draws, rv.fit(rv.scan_parquet(folder), PRIOR, draws=200).draws)
+        found = rv.fit(decisions, MODEL, draws=200, executor=client)
+        files = rv.fit(rv.scan_parquet(folder), MODEL, draws=200, executor=client)
+    whole = rv.fit(decisions, MODEL, sampler="laplace", draws=200)
+    from_files = rv.fit(rv.scan_parquet(folder), MODEL, draws=200)
+    assert_same(found.draws["value"], whole.draws["value"])
+    assert_same(files.draws["value"], from_files.draws["value"])
 
 
 @LAPLACE
@@ -78,7 +83,7 @@ def test_killed_worker_changes_no_draw(workers: int, monkeypatch: pytest.MonkeyP
     """A worker that holds chunks is killed in the middle of the second pass over them."""
     monkeypatch.setattr(chunks, "CHUNK_SIZE", 200)
     decisions = features(4000)
-    whole = rv.fit(decisions, PRIOR, sampler="laplace", draws=200)
+    whole = rv.fit(decisions, MODEL, sampler="laplace", draws=200)
     passes, lost = [0], list[str]()
     undisturbed = DaskExecutor.map
 
@@ -94,13 +99,15 @@ def test_killed_worker_changes_no_draw(workers: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(DaskExecutor, "map", kill_during_map)
     with cluster(workers) as client:
         pids = client.run(os.getpid)
-        found = rv.fit(decisions, PRIOR, draws=200, cluster=client)
+        found = rv.fit(decisions, MODEL, draws=200, executor=client)
     assert lost
-    assert_same(found.draws, whole.draws)
+    assert_same(found.draws["value"], whole.draws["value"])
 
 
 def test_object_that_is_no_cluster_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"cluster must be a dask.distributed.Client, not int"):
-        rv.fit(features(100), PRIOR, cluster=3)
+    with pytest.raises(
+        ValueError, match=r"executor must be .* or a dask.distributed.Client, not float"
+    ):
+        rv.fit(features(100), MODEL, executor=3.0)
     with cluster(0) as client, pytest.raises(ValueError, match="the cluster has no workers yet"):
-        rv.fit(features(100), PRIOR, cluster=client)
+        rv.fit(features(100), MODEL, executor=client)

@@ -83,9 +83,9 @@ def tail_scores(draws: Floats, quantiles: Floats) -> Floats:
 def fitted(seed: int, draws: int) -> tuple[Floats, Floats]:
     """(chain, draw, 3) coefficients and prior sd by default settings, and the exact quantiles."""
     d, prior = problem(seed)
-    post = rv.fit(d, prior, draws=draws, seed=seed)
+    post = rv.fit(d, rv.ChoiceModel(prior=prior), draws=draws, seed=seed)
     assert isinstance(prior.sd, rv.HalfStudentT)
-    both = np.concatenate([post.draws, post.stats["prior_sd"][:, :, None]], axis=2)
+    both = np.concatenate([post.draws["value"], post.draws["prior_sd"][:, :, None]], axis=2)
     return both, exact_quantiles(d, prior.sd.scale)
 
 

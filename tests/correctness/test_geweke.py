@@ -98,7 +98,7 @@ def joint_draws_of_composite(offers: Decisions, steps: int, seed: int) -> Floats
             augmentation_sampler=replace(sampler.augmentation_sampler, decisions=seen),
         )
         state, made, _ = current.sample(rng, state | {"cycle_state": np.zeros(5)}, 1, 4)
-        v = out[n] = made[0]
+        v = out[n] = made["value"][0]
     return out
 
 

@@ -1,4 +1,4 @@
-"""fit_population: calibrated, for features and for blocks that sum to zero.
+"""Hierarchical groups: calibrated, for features and for blocks that sum to zero.
 
 Its moves have the right laws one by one, and wrong ones are caught.
 """
@@ -18,6 +18,7 @@ import revealed as rv
 from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.kernels.group_values import draw_group_values
+from revealed.kernels.hmc import PathOutcome
 from revealed.kernels.population import SD_PRIOR_DF, draw_inverse_wishart
 from revealed.models.priors import resolve_prior
 from revealed.samplers import hierarchical
@@ -85,6 +86,13 @@ def ranked_quantities(x: Floats, width: int) -> Floats:
     )
 
 
+def free_coordinates(made: dict[str, Floats], basis: Floats) -> Floats:
+    """(draws, D + D * D + N * D) mean, covariance and groups in the free coordinates of a basis."""
+    covariance = basis.T @ made["population_covariance"] @ basis
+    parts = (made["population_mean"] @ basis, covariance, made["value"] @ basis)
+    return np.hstack([part.reshape(len(part), -1) for part in parts])
+
+
 def build(by_group: list[Decisions], scale: float) -> HierarchicalSampler:
     """The sampler for the decisions of these groups."""
     whole = by_group[0]
@@ -101,7 +109,8 @@ def ranks(problem: str, replications: int, seed: int, scale: float = SCALE) -> I
     for _ in range(replications):
         seen, truth = simulate(rng, offers)
         sampler = build(seen, scale)
-        draws, _ = warmed_up_draws(rng, sampler, WARMUP, DRAWS, THIN)
+        made, _ = warmed_up_draws(rng, sampler, WARMUP, DRAWS, THIN)
+        draws = free_coordinates(made, sampler.basis)
         below = ranked_quantities(draws, sampler.width) < ranked_quantities(truth, sampler.width)
         found.append(below.sum(axis=0))
     return np.array(found)
@@ -153,8 +162,8 @@ def draws_without_information(draws: int) -> Floats:
     """
     offers = [Decisions([[1.0, 0.5]], [0, 1], [0]) for _ in range(3)]
     sampler = build(offers, SCALE)
-    raw, _ = warmed_up_draws(np.random.default_rng(1), sampler, 600, draws)
-    found = ranked_quantities(raw, 2)
+    made, _ = warmed_up_draws(np.random.default_rng(1), sampler, 600, draws)
+    found = ranked_quantities(free_coordinates(made, sampler.basis), 2)
     return np.column_stack([np.log(found[:, 2:4]), found[:, 4], found[:, 4] ** 2, found[:, 0]])
 
 
@@ -173,9 +182,14 @@ OTHER_MOVES = {
 
 NO_MOVE: dict[str, Any] = {
     "hmc_noncentred": lambda rng, prior, metric, step_size, mean, root, current, likelihood: (
-        PopulationMove(mean, root, current.log_likelihood, 0.8, np.zeros(5))
+        PopulationMove(
+            mean, root, current.log_likelihood, PathOutcome(0.8, False, False, 1), np.zeros(5)
+        )
     ),
-    "slice_sample_sd": lambda rng, prior, log_sd_spread, mean, root, *_: root,
+    "slice_sample_sd": lambda rng, prior, log_sd_spread, mean, root, log_likelihood, *_: (
+        root,
+        log_likelihood,
+    ),
 }
 
 

@@ -66,11 +66,10 @@ def assert_agree(
 def assert_agrees_with_default_sampler(
     decisions: rv.Decisions, prior: rv.Normal, particles: int, by: ModuleType = ibis
 ) -> None:
-    post = rv.fit(decisions, prior, draws=10_000, seed=3)
-    errors = mcse_mean(post.draws), mcse_sd(post.draws)
-    assert_agree(
-        run_repeatedly(decisions, prior, particles, 7, by), post.mean, errors[0], post.sd, errors[1]
-    )
+    post = rv.fit(decisions, rv.ChoiceModel(prior=prior), draws=10_000, seed=3)
+    errors = mcse_mean(post.draws["value"]), mcse_sd(post.draws["value"])
+    found = run_repeatedly(decisions, prior, particles, 7, by)
+    assert_agree(found, post.mean(), errors[0], post.sd(), errors[1])
 
 
 def tetris_decisions(count: int) -> rv.Decisions:

@@ -13,13 +13,12 @@ import scipy.stats as st
 
 import revealed as rv
 from revealed._types import Floats, Ints
-from revealed.api import choice
 from revealed.data import chunks
 from revealed.data.unique import deduplicate_if_worthwhile
 from revealed.kernels.noise import NoiseArguments
 from revealed.models.priors import resolve_prior
 from revealed.results.diagnostics import mcse_mean, mcse_sd
-from revealed.samplers import laplace
+from revealed.samplers import laplace, laplace_run
 from revealed.samplers.chunk_likelihood import PreparedChunk, derivatives
 from tests.support.cases import (
     choose,
@@ -37,6 +36,7 @@ from tests.support.statistical_asserts import (
 )
 
 PRIOR = rv.Normal(5.0)
+MODEL = rv.ChoiceModel(prior=PRIOR)
 LAPLACE = pytest.mark.proves(model="choices, normal prior", sampler="laplace")
 
 
@@ -48,9 +48,10 @@ def states(count: int) -> rv.Decisions:
 
 def assert_agree(one: rv.Posterior, other: rv.Posterior) -> None:
     """Means and sds of two sets of draws agree within their Monte-Carlo errors."""
-    moved, pairs = one.sd > 0, ((mcse_mean, one.mean, other.mean), (mcse_sd, one.sd, other.sd))
+    moved = one.sd() > 0
+    pairs = ((mcse_mean, one.mean(), other.mean()), (mcse_sd, one.sd(), other.sd()))
     scores = [
-        (a - b)[moved] / np.hypot(error(one.draws), error(other.draws))[moved]
+        (a - b)[moved] / np.hypot(error(one.draws["value"]), error(other.draws["value"]))[moved]
         for error, a, b in pairs
     ]
     assert_scores(scores, false_alarm=1e-6, degrees=np.inf, how="agreement")
@@ -78,21 +79,22 @@ PRIORS = {"normal prior": PRIOR, "inferred prior scale": rv.Normal(rv.HalfStuden
     ),
 )
 def test_draws_agree_with_the_default_sampler(problem: str, prior_name: str) -> None:
-    decisions, prior = PROBLEMS[problem], PRIORS[prior_name]
-    found = rv.fit(decisions, prior, sampler="laplace", draws=4000)
+    decisions, model = PROBLEMS[problem], rv.ChoiceModel(prior=PRIORS[prior_name])
+    found = rv.fit(decisions, model, sampler="laplace", draws=4000)
     assert found.settings["pareto_k"] < 0.5
     assert found.settings["effective"] > 0.8 * 16_000
-    assert_agree(found, rv.fit(decisions, prior, draws=4000, seed=1))
+    assert_agree(found, rv.fit(decisions, model, draws=4000, seed=1))
 
 
 def ranks(replications: int, seed: int) -> Ints:
     """(replications, 3) ranks of the true coefficients among 63 draws."""
     offers, rng, prior = ragged_offers(3, 150, seed=7), np.random.default_rng(seed), rv.Normal(1.0)
+    model = rv.ChoiceModel(prior=prior)
     truths = resolve_prior(prior, offers).draw(rng, replications)
     found = []
     for i, truth in enumerate(truths):
         seen = offers.with_choices(choose(rng, offers, truth)[0])
-        post = rv.fit(seen, prior, sampler="laplace", draws=400, chains=1, seed=i, threads=1)
+        post = rv.fit(seen, model, sampler="laplace", draws=400, chains=1, seed=i, executor=1)
         found.append((post.values[:63] < truth).sum(axis=0))
     return np.array(found)
 
@@ -118,33 +120,33 @@ def test_importance_weights_correct_narrow_proposals_and_their_absence_is_caught
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     decisions = features(600)
-    truth = rv.fit(decisions, PRIOR, draws=4000, seed=1)
+    truth = rv.fit(decisions, MODEL, draws=4000, seed=1)
     monkeypatch.setattr(laplace, "derivatives", derivatives_of_narrow_proposals)
-    assert_agree(rv.fit(decisions, PRIOR, sampler="laplace", draws=4000), truth)
+    assert_agree(rv.fit(decisions, MODEL, sampler="laplace", draws=4000), truth)
     monkeypatch.setattr(laplace, "pareto_k", lambda weights: 0.0)
     monkeypatch.setattr(
         laplace, "systematic_resample", lambda rng, weights, count: np.arange(count) % len(weights)
     )
     with must_fail("importance weights that are not used"):
-        assert_agree(rv.fit(decisions, PRIOR, sampler="laplace", draws=4000), truth)
+        assert_agree(rv.fit(decisions, MODEL, sampler="laplace", draws=4000), truth)
 
 
 @LAPLACE
 @pytest.mark.proves(model="choices, flat prior", problem="features")
 def test_flat_prior_agrees_with_the_default_sampler() -> None:
     decisions = features(600)
-    found = rv.fit(decisions, rv.Flat(), sampler="laplace", draws=4000)
-    assert_agree(found, rv.fit(decisions, rv.Flat(), draws=4000, seed=1))
+    found = rv.fit(decisions, rv.ChoiceModel(prior=rv.Flat()), sampler="laplace", draws=4000)
+    assert_agree(found, rv.fit(decisions, rv.ChoiceModel(prior=rv.Flat()), draws=4000, seed=1))
 
 
 @LAPLACE
 @pytest.mark.proves(problem="evidence")
 def test_evidence_is_that_of_ibis() -> None:
     decisions = features(200)
-    by_laplace = rv.fit(decisions, PRIOR, sampler="laplace", draws=2000)
-    by_ibis = rv.fit(decisions, PRIOR, sampler="ibis", draws=1000, chains=8)
-    found = by_laplace.stats["log_evidence"][0, 0]
-    chains = by_ibis.stats["log_evidence"][:, 0]
+    by_laplace = rv.fit(decisions, MODEL, sampler="laplace", draws=2000)
+    by_ibis = rv.fit(decisions, MODEL, sampler="ibis", draws=1000, chains=8)
+    found = by_laplace.sample_stats["log_evidence"][0, 0]
+    chains = by_ibis.sample_stats["log_evidence"][:, 0]
     mean = np.log(np.exp(chains - chains.max()).mean()) + chains.max()
     error = chains.std(ddof=1) / np.sqrt(8)
     assert_scores((found - mean) / error, degrees=7, how="agreement")
@@ -155,14 +157,14 @@ def test_more_proposals_are_added_where_there_are_too_few(monkeypatch: pytest.Mo
     """They come from the same law, and are weighted together with the first."""
     patch_settings(monkeypatch, proposals_per_draw=0.3)
     decisions = features(600)
-    found = rv.fit(decisions, PRIOR, sampler="laplace", draws=4000)
+    found = rv.fit(decisions, MODEL, sampler="laplace", draws=4000)
     assert (
         found.settings["passes"]
-        > rv.fit(decisions, PRIOR, sampler="laplace", draws=300).settings["passes"] - 1
+        > rv.fit(decisions, MODEL, sampler="laplace", draws=300).settings["passes"] - 1
     )
     assert found.settings["effective"] > 0.8 * 16_000
     assert found.settings["proposals"] < 20_000
-    assert_agree(found, rv.fit(decisions, PRIOR, draws=4000, seed=1))
+    assert_agree(found, rv.fit(decisions, MODEL, draws=4000, seed=1))
 
 
 def test_equal_decisions_are_counted() -> None:
@@ -174,10 +176,11 @@ def test_equal_decisions_are_counted() -> None:
     few, times = deduplicate_if_worthwhile(decisions)
     assert len(few) <= 18
     assert times.sum() == 20_000
-    found = rv.fit(decisions, PRIOR, sampler="laplace", draws=2000)
+    found = rv.fit(decisions, MODEL, sampler="laplace", draws=2000)
     assert found.settings["decisions"] == 20_000
     assert len(found.decisions) == 20_000
-    z = (found.mean - value + value.mean())[found.sd > 0] / found.sd[found.sd > 0]
+    moved = found.sd() > 0
+    z = (found.mean() - value + value.mean())[moved] / found.sd()[moved]
     assert (z**2).sum() < st.chi2.isf(1e-6, 6)
     different = features(300)
     assert deduplicate_if_worthwhile(different)[0] is different
@@ -190,7 +193,7 @@ def test_posterior_far_from_normal_is_refused() -> None:
         ValueError,
         match="cannot certify an answer: the posterior is not close enough to normal: Pareto k",
     ):
-        rv.fit(decisions, rv.Normal(50.0), sampler="laplace")
+        rv.fit(decisions, rv.ChoiceModel(prior=rv.Normal(50.0)), sampler="laplace")
 
 
 def test_proposals_about_a_wrong_mode_are_not_certified(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,23 +202,26 @@ def test_proposals_about_a_wrong_mode_are_not_certified(monkeypatch: pytest.Monk
     # the first step is the last
     patch_settings(monkeypatch, newton_tolerance=np.inf, initial_decisions=5)
     try:
-        found = rv.fit(decisions, PRIOR, sampler="laplace", draws=4000)
+        found = rv.fit(decisions, MODEL, sampler="laplace", draws=4000)
     except ValueError:
         return
-    assert_agree(found, rv.fit(decisions, PRIOR, draws=4000, seed=1))
+    assert_agree(found, rv.fit(decisions, MODEL, draws=4000, seed=1))
 
 
 def test_auto_is_laplace_where_decisions_are_many_and_it_is_certified(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(choice, "LAPLACE_MIN_DECISIONS", 24)
-    assert rv.fit(features(600), PRIOR).sampler == "laplace"
+    monkeypatch.setattr(laplace_run, "LAPLACE_MIN_DECISIONS", 24)
+    assert rv.fit(features(600), MODEL).sampler == "laplace"
     offers = ragged_offers(8, 24, seed=1)
     decisions = offers.with_choices(choose(np.random.default_rng(1), offers, 5.0 * np.ones(8))[0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rv.NotConvergedWarning)
-        assert rv.fit(decisions, rv.Normal(50.0), draws=50, warmup=300).sampler == "composite"
-        assert rv.fit(features(20), PRIOR, draws=50).sampler == "composite"
+        assert (
+            rv.fit(decisions, rv.ChoiceModel(prior=rv.Normal(50.0)), draws=50, warmup=300).sampler
+            == "composite"
+        )
+        assert rv.fit(features(20), MODEL, draws=50).sampler == "composite"
 
 
 @pytest.fixture
@@ -237,21 +243,21 @@ def test_folder_gives_the_same_decisions_and_posterior(folder: Path) -> None:
     two = rv.scan_parquet(folder, features=["v0", "v2"])
     assert two.names == two.load(1)[0].names == ("v0", "v2")
     assert two.first_chunk().actions is not None
-    found = rv.fit(source, PRIOR, draws=500)
+    found = rv.fit(source, MODEL, draws=500)
     assert found.sampler == "laplace"
     assert found.settings["decisions"] == 600
-    whole = rv.fit(decisions, PRIOR, sampler="laplace", draws=500)
+    whole = rv.fit(decisions, MODEL, sampler="laplace", draws=500)
     # not the same draws: the last step of Newton's method began elsewhere
-    assert (np.abs(found.mean - whole.mean) < 0.05 * whole.sd).all()
+    assert (np.abs(found.mean() - whole.mean()) < 0.05 * whole.sd()).all()
 
 
 @LAPLACE
 def test_draws_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "CHUNK_SIZE", 50)
     one, four = (
-        rv.fit(features(600), PRIOR, sampler="laplace", draws=500, threads=n) for n in (1, 4)
+        rv.fit(features(600), MODEL, sampler="laplace", draws=500, executor=n) for n in (1, 4)
     )
-    assert_same(one.draws, four.draws)
+    assert_same(one.draws["value"], four.draws["value"])
 
 
 @LAPLACE
@@ -261,7 +267,7 @@ def test_run_resumed_anywhere_gives_the_same_draws(
 ) -> None:
     monkeypatch.setattr(chunks, "CHUNK_SIZE", 50)
     file, decisions = tmp_path / "run.npz", features(600)
-    whole = rv.fit(decisions, PRIOR, sampler="laplace", draws=500)
+    whole = rv.fit(decisions, MODEL, sampler="laplace", draws=500)
     seen = 0
 
     def broken(sampler: laplace.Laplace) -> object:
@@ -276,27 +282,29 @@ def test_run_resumed_anywhere_gives_the_same_draws(
     with monkeypatch.context() as patch:
         patch.setattr(laplace.Laplace, "iterate", broken)
         with pytest.raises(KeyboardInterrupt):
-            rv.fit(decisions, PRIOR, sampler="laplace", draws=500, checkpoint=file)
-    again = rv.fit(decisions, PRIOR, sampler="laplace", draws=500, checkpoint=file, resume=True)
-    assert_same(whole.draws, again.draws)
+            rv.fit(decisions, MODEL, sampler="laplace", draws=500, checkpoint=file)
+    again = rv.fit(decisions, MODEL, sampler="laplace", draws=500, checkpoint=file, resume=True)
+    assert_same(whole.draws["value"], again.draws["value"])
 
 
 def test_bad_input_is_refused(tmp_path: Path, folder: Path) -> None:
     decisions = features(600)
     with pytest.raises(ValueError, match='the sampler "laplace" has no use for init'):
-        rv.fit(decisions, PRIOR, sampler="laplace", init=np.zeros(3))
+        rv.fit(decisions, MODEL, sampler="laplace", init=np.zeros(3))
     with pytest.raises(
         ValueError, match='a folder or a cluster needs the sampler "laplace", not "da"'
     ):
-        rv.fit(rv.scan_parquet(folder), PRIOR, sampler="da")
+        rv.fit(rv.scan_parquet(folder), MODEL, sampler="da")
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(ValueError, match="there is no Parquet file in the folder"):
         rv.scan_parquet(empty)
     with pytest.raises(ValueError, match="there is no folder"):
         rv.scan_parquet(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="cluster must be a"):
-        rv.fit(decisions, PRIOR, cluster=3)
+    with pytest.raises(
+        ValueError, match=r"executor must be a number of threads or a dask.distributed.Client"
+    ):
+        rv.fit(decisions, MODEL, executor=3.0)
     mixed = rv.to_dataframe(decisions[:4]).to_pandas().sample(frac=1.0, random_state=1)
     mixed.to_parquet(empty / "mixed.parquet")
     with pytest.raises(ValueError, match="do not stand together; sort the table"):

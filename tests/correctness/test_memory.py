@@ -38,13 +38,14 @@ def held(what):
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(what))
 
 
-how = {"sampler": sampler, "warmup": 20, "chains": 2, "progress": False, "prior": rv.Normal(2.0)}
-rv.fit(simulated(1000), draws=200, **how)  # loads all code
+model = rv.ChoiceModel(prior=rv.Normal(2.0))
+how = {"sampler": sampler, "warmup": 20, "chains": 2, "progress": False}
+rv.fit(simulated(1000), model, draws=200, **how)  # loads all code
 decisions = simulated(count)
 Path("/proc/self/clear_refs").write_text("5")  # the peak from here on
 before = held("VmRSS")
-rv.fit(decisions, draws=draws, **how)
-needed = rv.estimate_memory(decisions, sampler, draws, chains=2)
+rv.fit(decisions, model, draws=draws, **how)
+needed = rv.estimate_memory(decisions, model, sampler, draws, chains=2)
 print(json.dumps({"took": held("VmHWM") - before, "needed": needed}))
 """
 
@@ -95,7 +96,7 @@ def test_fit_that_needs_too_much_memory_is_refused(monkeypatch: pytest.MonkeyPat
     with pytest.raises(ValueError, match=r"about 0.1 GB of memory, and 0.1 GB are free"):
         rv.fit(decisions)
     monkeypatch.setattr(memory, "free_memory", lambda: None)  # nobody tells: it is tried
-    rv.fit(decisions, rv.Normal(1.0))
+    rv.fit(decisions, rv.ChoiceModel(prior=rv.Normal(1.0)))
 
 
 def test_free_memory_is_the_smallest_limit(monkeypatch: pytest.MonkeyPatch) -> None:

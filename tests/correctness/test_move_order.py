@@ -24,7 +24,7 @@ def log_variance(name: str, options: AugmentationOptions, seed: int) -> tuple[Fl
     state = sampler.init(chain, truth)
     state, _, _ = sampler.sample(chain, state, 1, 5_000)
     _, draws, _ = sampler.sample(chain, state, BATCHES * LENGTH, 1)
-    means = draws.reshape(BATCHES, LENGTH, -1).mean(axis=1)
+    means = draws["value"].reshape(BATCHES, LENGTH, -1).mean(axis=1)
     return np.log(means.var(axis=0, ddof=1)), float(np.sqrt(2.0 / (BATCHES - 1)))
 
 

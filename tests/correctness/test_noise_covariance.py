@@ -77,6 +77,15 @@ def choose(
     return d.with_choices(best)
 
 
+def coefficients_and_covariance(
+    rng: np.random.Generator, built: Any, warmup: int, draws: int, thin: int
+) -> Floats:
+    """(draws, 3 + 6) coefficients and the covariance's lower triangle, after a warm-up."""
+    made, _ = warmed_up_draws(rng, built, warmup, draws, thin)
+    i, j = np.tril_indices(3)
+    return np.hstack([made["value"], made["noise_covariance"][:, i, j]])
+
+
 def ranks(
     sampler: Any,
     warmup: int,
@@ -96,7 +105,7 @@ def ranks(
         v, covariance = truth(rng, noise)
         seen = choose(rng, OFFERS, noise, v, covariance)
         built = sampler(seen, resolve_prior(prior, seen), noise)
-        draws, _ = warmed_up_draws(rng, built, warmup, DRAWS, thin)
+        draws = coefficients_and_covariance(rng, built, warmup, DRAWS, thin)
         out[i] = (draws < np.concatenate([v, covariance[low]])).sum(axis=0)
     return out[:, [k for k in range(9) if scale == "trace" or k != 3]]
 
@@ -128,9 +137,8 @@ def tamed_draws(sampler: Any, warmup: int, draws: int, thin: int, scale: str, fl
     )
     prior = rv.Flat() if flat else rv.Normal(0.3**0.5, mean=[0.5, 0.0, 0.0])
     built = sampler(seen, resolve_prior(prior, seen), noise)
-    return np.asarray(
-        np.arcsinh(warmed_up_draws(np.random.default_rng(7), built, warmup, draws, thin)[0])
-    )
+    rng = np.random.default_rng(7)
+    return np.asarray(np.arcsinh(coefficients_and_covariance(rng, built, warmup, draws, thin)))
 
 
 def assert_agreement(ghk: Any, gibbs: Any, scale: str, flat: bool) -> None:

@@ -51,7 +51,7 @@ def run_with_prior_part(
     state = COORDINATES[coordinates](sampler, rng, 0, 0, 1)
     mixture = with_prior_part(sampler, state, module)
     state |= {f"mixture/{name}": array for name, array in mixture._asdict().items()}
-    return columns(sampler, *sampler.sample(rng, state, draws, 1)[1:])
+    return columns(sampler, sampler.sample(rng, state, draws, 1)[1])
 
 
 def with_prior_part(sampler: Any, state: Any, module: ModuleType) -> Any:

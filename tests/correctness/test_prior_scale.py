@@ -105,12 +105,14 @@ def features_law() -> tuple[Floats, Floats]:
 
 def run(sampler: Any, draws: int, seed: int = 1) -> Floats:
     """(draws, columns) the free coefficients and the log scale, after a warm-up."""
-    return columns(sampler, *warmed_up_draws(np.random.default_rng(seed), sampler, 1000, draws))
+    made, _ = warmed_up_draws(np.random.default_rng(seed), sampler, 1000, draws)
+    return columns(sampler, made)
 
 
-def columns(sampler: Any, values: Floats, stats: Any) -> Floats:
+def columns(sampler: Any, made: dict[str, Floats]) -> Floats:
+    values = made["value"]
     free = values[:, :1] if sampler.resolved_prior.constant_directions.size else values
-    return np.column_stack([free, np.log(stats["prior_sd"])])
+    return np.column_stack([free, np.log(made["prior_sd"])])
 
 
 def assert_moments(found: Floats, exact: tuple[Floats, Floats]) -> None:
@@ -156,7 +158,7 @@ def run_fixed_cycle(
     """
     rng = np.random.default_rng(1)
     state = COORDINATES[coordinates](sampler, rng, *moves)
-    return columns(sampler, *sampler.sample(rng, state, draws, 1)[1:])
+    return columns(sampler, sampler.sample(rng, state, draws, 1)[1])
 
 
 @pytest.mark.proves(sampler="composite")
@@ -298,9 +300,9 @@ def ranks(
             wrong = sampler.prior_scale.dimension + extra_dimensions
             sampler = replace(sampler, prior_scale=sampler.prior_scale._replace(dimension=wrong))
         warmup = 10 * thin if variant[0] == "composite" else 5 * thin
-        draws, stats = warmed_up_draws(rng, sampler, warmup, KEPT, thin)
-        out[i, :-1] = (draws < truth).sum(axis=0)
-        out[i, -1] = (stats["prior_sd"] < sd).sum()
+        draws, _ = warmed_up_draws(rng, sampler, warmup, KEPT, thin)
+        out[i, :-1] = (draws["value"] < truth).sum(axis=0)
+        out[i, -1] = (draws["prior_sd"] < sd).sum()
     return out
 
 

@@ -22,9 +22,9 @@ MODELS = [
     "laplace",
     "ghk-hmc",
     "da with noise",
-    "fit_mdp",
-    "fit_population",
-    "rank",
+    "unknown transitions",
+    "population",
+    "rankings",
 ]
 PROGRAM = """
 import hashlib, json, sys

@@ -33,8 +33,8 @@ Build = Callable[..., RankingSampler]
 # Exact posteriors on grids
 
 
-def run(sampler: RankingSampler, draws: int = 16_000) -> Floats:
-    """(draws, K + 2) skills, spread and margin."""
+def run(sampler: RankingSampler, draws: int = 16_000) -> dict[str, Floats]:
+    """Skills, and where they are inferred spread and margin."""
     return warmed_up_draws(np.random.default_rng(1), sampler, 300, draws)[0]
 
 
@@ -80,10 +80,10 @@ def exact_means_of_pairs() -> dict[str, float]:
 def assert_means_of_pairs(build: Build) -> None:
     draws, truth = run(build(PAIRS, None, "entry")), exact_means_of_pairs()
     found = {
-        "skill": draws[:, 0],
-        "square": draws[:, 0] ** 2,
-        "log spread": np.log(draws[:, 2]),
-        "log margin": np.log(draws[:, 3]),
+        "skill": draws["skill"][:, 0],
+        "square": draws["skill"][:, 0] ** 2,
+        "log spread": np.log(draws["spread"]),
+        "log margin": np.log(draws["margin"]),
     }
     assert_scores([z_of_mean(found[name], truth[name]) for name in truth], false_alarm=1e-6)
 
@@ -129,8 +129,9 @@ def build_with_successive_choices(rankings: Rankings, *arguments: Any) -> Rankin
     )
 
 
-def assert_moments_of_three(build: Build) -> None:
-    draws = run(build(Rankings.from_lists(RANKINGS_OF_THREE), KNOWN_SPREAD, "entry"))[:, :3]
+def assert_moments_of_three(build: Build, count: int = 16_000) -> None:
+    sampler = build(Rankings.from_lists(RANKINGS_OF_THREE), KNOWN_SPREAD, "entry")
+    draws = run(sampler, count)["skill"]
     one, two = (
         part.ravel() for part in np.meshgrid(np.linspace(-5, 6, 111), np.linspace(-5, 6, 111))
     )
@@ -160,7 +161,8 @@ def test_rankings_of_three_players_agree_with_the_grid() -> None:
 
 def test_rankings_split_into_choices_are_caught_by_the_grid() -> None:
     with must_fail("rankings split into successive choices"):
-        assert_moments_of_three(build_with_successive_choices)
+        # a small mistake: in 16,000 draws it is seen with some seeds only
+        assert_moments_of_three(build_with_successive_choices, 60_000)
 
 
 def test_flat_prior_agrees_with_the_grid() -> None:
@@ -169,7 +171,7 @@ def test_flat_prior_agrees_with_the_grid() -> None:
         RankingSampler.build(
             Rankings.from_lists([["a", "b"]] * 7 + [["b", "a"]] * 3), np.inf, "entry"
         )
-    )
+    )["skill"]
     x = np.linspace(-4.0, 5.0, 2_001)
     weight = np.exp(7.0 * log_ndtr(np.sqrt(2.0) * x) + 3.0 * log_ndtr(-np.sqrt(2.0) * x))
     weight /= weight.sum()
@@ -187,17 +189,21 @@ def test_posterior_with_known_spread_is_that_of_a_probit() -> None:
         + [["c", "b"], [("a", "c"), "b"]]
     )
     games.append(["b", ("a", "c")])
-    found = rv.rank(games, rv.Normal(1.5), draws=4000, chains=2, progress=False)
+    found = rv.fit(
+        games, rv.RankingModel(prior=rv.Normal(1.5)), draws=4000, chains=2, progress=False
+    )
     place = {"a": 0, "b": 1, "c": 2}
     rows = np.zeros((2 * 12, 3))
     for e, entry in enumerate(entry for game in games for entry in game):
         rows[e, [place[name] for name in entry]] = 1.0
     d = Decisions(rows, np.arange(0, 25, 2), [0] * 12, names=["a", "b", "c"])
-    post = rv.fit(d, rv.Normal(1.5), draws=20_000, progress=False)
+    post = rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.5)), draws=20_000, progress=False)
     for name in place:
         k = found.names.index(name)
-        assert_mean(found.skills[:, :, k], post[name].mean(), 1e-6, how="agreement")
-        assert_mean(found.skills[:, :, k] ** 2, (post[name] ** 2).mean(), 1e-6, how="agreement")
+        assert_mean(found.draws["skill"][:, :, k], post[name].mean(), 1e-6, how="agreement")
+        assert_mean(
+            found.draws["skill"][:, :, k] ** 2, (post[name] ** 2).mean(), 1e-6, how="agreement"
+        )
 
 
 # Calibration
@@ -255,7 +261,8 @@ def ranks(build: Build, replications: int, seed: int, teams: bool = False) -> In
             skill.mean() if rankings.location_free else 0.0
         )
         sampler = build(rankings, None, "entry")
-        draws, _ = warmed_up_draws(rng, sampler, 150, DRAWS, THIN)
+        made, _ = warmed_up_draws(rng, sampler, 150, DRAWS, THIN)
+        draws = np.column_stack([made["skill"], made["spread"], made["margin"]])
         out.append((draws < np.array([*truth, spread, margin])).sum(axis=0))
     assert len(out) > 0.5 * replications
     return np.array(out)

@@ -17,9 +17,9 @@ from scipy.special import log_ndtr
 
 import revealed as rv
 from revealed._types import Floats, Ints
-from revealed.api.unknown_transitions import build_sampler
 from revealed.kernels import unknown_transitions as kernels
-from revealed.mdp.transition_counts import TransitionCounts, check_concentration, count_transitions
+from revealed.kernels.hmc import PathPlan, init_dual_averaging, make_path_statistics
+from revealed.samplers.transition_problem import build_unknown_transitions
 from revealed.samplers.unknown_transitions import UnknownTransitionsSampler
 from tests.support.cases import mark_slow, warmed_up_draws
 from tests.support.statistical_asserts import (
@@ -50,13 +50,21 @@ def one_unknown_row(package: str = "revealed") -> Any:
     prior = np.zeros((2, 2, 2))
     prior[0, 0] = CONCENTRATION
     prior[1, 0, 1] = prior[0, 1, 0] = prior[1, 1, 1] = 1.0
-    transition_counts, api, priors = (
+    data, problem, choice, priors, transitions = (
         importlib.import_module(f"{package}.{name}")
-        for name in ("mdp.transition_counts", "api.unknown_transitions", "models.priors")
+        for name in (
+            "data.trajectories",
+            "samplers.transition_problem",
+            "models.choice",
+            "models.priors",
+            "models.transitions",
+        )
     )
-    seen = transition_counts.TransitionCounts(x, a, counts, (0, 1), (0, 1))
-    value_prior = priors.Normal(PRIOR_SD)
-    return api.build_sampler(seen, prior, np.ones((2, 2), bool), value_prior, False)[0]
+    seen = data.Trajectories.from_counts((x, a), counts, (0, 1), (0, 1))
+    model = choice.ChoiceModel(
+        prior=priors.Normal(PRIOR_SD), transitions=transitions.Dirichlet(prior)
+    )
+    return problem.build_unknown_transitions(model.resolve(seen))
 
 
 @functools.cache
@@ -94,7 +102,7 @@ def exact_moments() -> dict[str, tuple[float, float]]:
 def run(sampler: Any, count: int, seed: int = 1) -> dict[str, Floats]:
     draws, _ = warmed_up_draws(np.random.default_rng(seed), sampler, 1000, count)
     cell = int(np.flatnonzero((sampler.rows.next_state == 0) & (sampler.rows.shape != 1.0))[0])
-    value, p = draws[:, 0], draws[:, 2 + cell]
+    value, p = draws["value"][:, 0], draws["transition"][:, cell]
     return {"value": value, "p": p, "product": value * p}
 
 
@@ -119,7 +127,6 @@ def run_single_moves(
     state = sampler.init(rng, None)
     rows, choices, value_prior = sampler.rows, sampler.choices, sampler._value_prior
     work = kernels.make_workspace(rows, choices, 2)
-    metric = kernels.PathMetric(1.5 * state["value_root"], state["cell_sd"], 1.5)
     without_choices = choices._replace(
         rival_index=choices.rival_index._replace(weight=0.0 * choices.rival_index.weight)
     )
@@ -130,10 +137,13 @@ def run_single_moves(
     )
     row_choices = without_choices if wrong == "choices forgotten when a row is drawn" else choices
     v, t, out = state["v"], state["t"], np.empty((count, 2))
+    root, cell_sd = 1.5 * state["value_root"], state["cell_sd"]
+    target = kernels.ValueAndRows(rows_of_path, choices, value_prior, root, cell_sd, v, t)
+    plan, statistics = PathPlan(1.5, 0.0, init_dual_averaging(0.5)), make_path_statistics(1)
     cell = int(np.flatnonzero((rows.next_state == 0) & (rows.shape != 1.0))[0])
     for n in range(count):
         if "paths" in moves:
-            kernels.hmc_step(rng, rows_of_path, choices, value_prior, work, metric, 0.5, v, t)
+            kernels.move_value_and_rows(rng, target, work, plan, statistics, 0, 1)
         if "row updates" in moves:
             kernels.update_rows(rng, rows, row_choices, work, v, t)
         kernels.compute_row(rows, 0, t, v, work.probabilities)
@@ -191,9 +201,9 @@ MUTANTS = {
         "work.grad_v[k] = -0.5 * dot",
     ),
     "transitions counted twice": (
-        "api/unknown_transitions.py",
-        "concentrations + seen.counts",
-        "concentrations + 2 * seen.counts",
+        "models/transitions.py",
+        "concentration + seen.counts",
+        "concentration + 2 * seen.counts",
     ),
 }
 
@@ -211,10 +221,9 @@ def test_gradient_is_that_of_the_log_posterior() -> None:
     """Against differences, of a fast likelihood that has five digits: relative error 1e-3."""
     rng = np.random.default_rng(3)
     mdp = rv.random_mdp(rng, 4, 3)
-    seen = count_transitions(mdp.simulate(rng, [1.0, 0.0, -1.0, 2.0, 0.5, -0.5, 0.0], 60), 4, 3)
-    sampler, _ = build_sampler(
-        seen, *check_concentration(0.9, None, seen), rv.Normal(2.0), action_rewards=True
-    )
+    seen = rv.Trajectories(mdp.simulate(rng, [1.0, 0.0, -1.0, 2.0, 0.5, -0.5, 0.0], 60), 4, 3)
+    model = rv.ChoiceModel(prior=rv.Normal(2.0), transitions=rv.Dirichlet(0.9, action_rewards=True))
+    sampler = build_unknown_transitions(model.resolve(seen))
     work = kernels.make_workspace(sampler.rows, sampler.choices, 7)
     state = sampler.init(rng, None)
     v, t = (
@@ -257,26 +266,26 @@ def ranks(
     rng = np.random.default_rng(seed)
     shape = (-1, STATES, ACTIONS, STATES)
     found = np.empty((replications, STATES + STATES * ACTIONS * STATES + 2), np.int64)
+    model = rv.ChoiceModel(prior=rv.Normal(PRIOR_SD), transitions=rv.Dirichlet(ROW_CONCENTRATION))
     for i in range(replications):
         rows = rng.dirichlet(np.full(STATES, ROW_CONCENTRATION), size=(STATES, ACTIONS))
         v = PRIOR_SD * rng.standard_normal(STATES)
         v -= v.mean()
         path = rv.MDP(rows.transpose(1, 0, 2)).simulate(rng, v, DECISIONS, start=0)
-        seen = count_transitions(path, STATES, ACTIONS)
+        seen = rv.Trajectories(path, STATES, ACTIONS)
         if counted_twice:
-            seen = TransitionCounts(
-                seen.state_position,
-                seen.action_position,
+            seen = rv.Trajectories.from_counts(
+                (seen.state_position, seen.action_position),
                 2 * seen.counts,
                 seen.states,
                 seen.actions,
             )
-        row_prior = check_concentration(ROW_CONCENTRATION, None, seen)
-        sampler, _ = build_sampler(seen, *row_prior, rv.Normal(PRIOR_SD), action_rewards=False)
+        sampler = build_unknown_transitions(model.resolve(seen))
         if without_choices:  # as if choices said nothing of the rows
             sampler = replace(sampler, rows=sampler.rows._replace(shape=1e6 * sampler.rows.shape))
         state, _ = sampler.warmup(rng, sampler.init(rng, None), 200, 200)
-        _, draws, _ = sampler.sample(rng, state | {"moves": np.ones(1)}, DRAWS, THIN)
+        _, made, _ = sampler.sample(rng, state | {"moves": np.ones(1)}, DRAWS, THIN)
+        draws = np.hstack([made["value"], made["transition"]])
         everything = np.vstack([draws, np.concatenate([v, rows.ravel()])])
         transitions = everything[:, STATES:].reshape(shape)
         utility = np.einsum("sxay,sy->sxa", transitions, everything[:, :STATES])

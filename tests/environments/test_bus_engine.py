@@ -107,16 +107,17 @@ def test_the_engine_gives_the_same_answer_in_the_priors_own_coordinates() -> Non
     chance = RustLogit(replacement=6.0, cost=40.0, discount=0.99).replacement_probability(STEPS, 30)
     fleet = simulate_buses(np.random.default_rng(3), chance, STEPS, buses=20, months=60)
     d = fleet.decisions(bus_mdp(fleet.increments, 30))
-    post = rv.fit(d, smooth_prior(30), seed=1)
+    post = rv.fit(d, rv.ChoiceModel(prior=smooth_prior(30)), seed=1)
     size, axes = np.linalg.eigh(tied_covariance(30))
     L = axes[:, size > 1e-9] * np.sqrt(size[size > 1e-9])
-    other = rv.fit(Decisions(d.rows @ L, d.start, d.chosen), rv.Normal(1.0), seed=2)
-    values = other.draws @ L.T
+    plain = rv.ChoiceModel(prior=rv.Normal(1.0))
+    other = rv.fit(Decisions(d.rows @ L, d.start, d.chosen), plain, seed=2)
+    values = other.draws["value"] @ L.T
     for error, mine, theirs in (
-        (mcse_mean, post.mean, values.mean(axis=(0, 1))),
-        (mcse_sd, post.sd, values.std(axis=(0, 1))),
+        (mcse_mean, post.mean(), values.mean(axis=(0, 1))),
+        (mcse_sd, post.sd(), values.std(axis=(0, 1))),
     ):
-        scores = (mine - theirs) / np.hypot(error(post.draws), error(values))
+        scores = (mine - theirs) / np.hypot(error(post.draws["value"]), error(values))
         assert_scores(scores, false_alarm=1e-6, degrees=np.inf, how="agreement")
     # and the truth is inside: replacement probabilities where the fleet was seen often
     chances = rv.policy(

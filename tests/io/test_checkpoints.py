@@ -17,21 +17,20 @@ import numpy as np
 import pytest
 
 import revealed as rv
-from revealed.api import choice as door
-from revealed.api.run_settings import NotConvergedWarning
-from revealed.api.unknown_transitions import build_sampler
+from revealed.api import NotConvergedWarning
 from revealed.io import atomic as _files
 from revealed.io.atomic import atomic_open, atomic_write
 from revealed.io.checkpoints import CHECKPOINTS, Checkpoint, read_checkpoint
-from revealed.mdp.transition_counts import check_concentration, count_transitions
 from revealed.models.noise import resolve_noise
 from revealed.models.priors import resolve_prior
 from revealed.models.propriety import UnboundedSkillWarning
+from revealed.samplers import laplace_run
 from revealed.samplers import run as running
 from revealed.samplers.composite.sampler import CompositeSampler
 from revealed.samplers.data_augmentation import DataAugmentationSampler
 from revealed.samplers.ghk_hmc import GHKSampler
 from revealed.samplers.laplace import Laplace, NotCertified
+from revealed.samplers.transition_problem import build_unknown_transitions
 from tests.support.interrupts import interrupt
 from tests.support.kill_and_resume import features, labelled, states
 
@@ -40,18 +39,26 @@ DOCS = Path(__file__).parents[2] / "docs"
 GAMES = [["ann", "bob", "cid"], ["bob", "cid", "ann"], ["cid", "ann", "bob"], ["ann", "cid", "bob"]]
 
 
-def quick(decisions: Any = None, **settings: Any) -> rv.Posterior:
+def quick(decisions: Any = None, prior: rv.Normal = PRIOR, **settings: Any) -> rv.ChoicePosterior:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
-        given = {"prior": PRIOR, "draws": 60, "warmup": 20, "chains": 2, **settings}
-        return rv.fit(states() if decisions is None else decisions, **given)
+        data = states() if decisions is None else decisions
+        given = {"draws": 60, "warmup": 20, "chains": 2, **settings}
+        post = rv.fit(data, rv.ChoiceModel(prior=prior), **given)
+    assert isinstance(post, rv.ChoicePosterior)
+    return post
 
 
-def quick_rank(games: Any = GAMES, **settings: Any) -> rv.RankingPosterior:
+def quick_rank(
+    games: Any = GAMES, prior: Any = None, team_noise: str = "entry", **settings: Any
+) -> rv.RankingPosterior:
+    model = rv.RankingModel(prior=prior, team_noise=team_noise)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         warnings.simplefilter("ignore", UnboundedSkillWarning)
-        return rv.rank(games, draws=40, warmup=30, chains=2, **settings)
+        post = rv.fit(games, model, draws=40, warmup=30, chains=2, **settings)
+    assert isinstance(post, rv.RankingPosterior)
+    return post
 
 
 # Warm-up in pieces
@@ -65,10 +72,11 @@ def learner(name: str) -> Any:
         )
     if name == "joint":
         world = rv.random_mdp(np.random.default_rng(4), 3, 2)
-        seen = count_transitions(
-            world.simulate(np.random.default_rng(5), np.array([1.0, 0.0, -1.0]), 40), 3, 2, None
+        seen = rv.Trajectories(
+            world.simulate(np.random.default_rng(5), np.array([1.0, 0.0, -1.0]), 40), 3, 2
         )
-        return build_sampler(seen, *check_concentration(1.0, None, seen), PRIOR, False)[0]
+        model = rv.ChoiceModel(prior=PRIOR, transitions=rv.Dirichlet(1.0))
+        return build_unknown_transitions(model.resolve(seen))
     d = states() if name == "composite" else features()
     return CompositeSampler.build(
         d, resolve_prior(rv.Normal(rv.HalfStudentT()) if name == "learnt size" else PRIOR, d)
@@ -108,7 +116,7 @@ def test_a_warm_up_in_pieces_is_the_same_warm_up(name: str, count: int) -> None:
 def test_a_piece_that_fails_half_way_leaves_what_was_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings: dict[str, Any] = {"sampler": "da", "threads": 1}
+    settings: dict[str, Any] = {"sampler": "da", "executor": 1}
     monkeypatch.setattr(running, "CHUNK_SECONDS", 1e-5)
     whole = quick(**settings)
     original, calls = DataAugmentationSampler.sample, 0
@@ -127,7 +135,9 @@ def test_a_piece_that_fails_half_way_leaves_what_was_before_it(
         with pytest.raises(MemoryError):
             quick(**settings)
     assert calls >= 70
-    np.testing.assert_array_equal(quick(resume=True, **settings).draws, whole.draws)
+    np.testing.assert_array_equal(
+        quick(resume=True, **settings).draws["value"], whole.draws["value"]
+    )
 
 
 def test_numbers_that_are_not_finite_are_refused_again_after_resuming(
@@ -137,7 +147,7 @@ def test_numbers_that_are_not_finite_are_refused_again_after_resuming(
 
     def broken(self: DataAugmentationSampler, *given: Any) -> Any:
         state, draws, stats = original(self, *given)
-        return state, draws * np.nan, stats
+        return state, {name: made * np.nan for name, made in draws.items()}, stats
 
     monkeypatch.setattr(DataAugmentationSampler, "sample", broken)
     settings: dict[str, Any] = {"sampler": "da", "checkpoint": tmp_path / "run.checkpoint"}
@@ -160,7 +170,9 @@ def test_proposals_that_were_drawn_in_vain_are_drawn_again(
         patch.setattr(Laplace, "_draw_proposals", interrupted)
         with pytest.raises(KeyboardInterrupt):
             quick(features(200), **settings)
-    np.testing.assert_array_equal(quick(features(200), resume=True, **settings).draws, whole.draws)
+    np.testing.assert_array_equal(
+        quick(features(200), resume=True, **settings).draws["value"], whole.draws["value"]
+    )
 
 
 def test_chains_that_took_over_from_laplace_are_resumed(
@@ -176,14 +188,16 @@ def test_chains_that_took_over_from_laplace_are_resumed(
         "checkpoint": tmp_path / "run.checkpoint",
     }
     whole = quick(draws=200, warmup=150, sampler="composite")
-    monkeypatch.setattr(door, "LAPLACE_MIN_DECISIONS", 10)
+    monkeypatch.setattr(laplace_run, "LAPLACE_MIN_DECISIONS", 10)
     monkeypatch.setattr(Laplace, "iterate", refuse)
     with monkeypatch.context() as patch:
         interrupt(patch, 1e-5, step=30)
         partial = quick(**settings)
     assert partial.sampler == "composite"
-    assert 0 < partial.draws.shape[1] < 200
-    np.testing.assert_array_equal(quick(resume=True, **settings).draws, whole.draws)
+    assert 0 < partial.shape[1] < 200
+    np.testing.assert_array_equal(
+        quick(resume=True, **settings).draws["value"], whole.draws["value"]
+    )
     with pytest.raises(ValueError, match="belongs to other decisions, prior or settings"):
         quick(resume=True, **settings | {"draws": 201})
 
@@ -199,7 +213,7 @@ def test_laplace_that_is_refused_after_resuming_hands_over(
         yield 0.5
         raise NotCertified("not normal")
 
-    monkeypatch.setattr(door, "LAPLACE_MIN_DECISIONS", 10)
+    monkeypatch.setattr(laplace_run, "LAPLACE_MIN_DECISIONS", 10)
     with monkeypatch.context() as patch:
         patch.setattr(Laplace, "iterate", killed)
         with pytest.raises(KeyboardInterrupt):
@@ -214,15 +228,15 @@ def test_rankings_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with monkeypatch.context() as patch:
         interrupt(patch, 1e-5, share=0.7)
         part = quick_rank(checkpoint=file)
-    assert 0 < part.skills.shape[1] < 40
+    assert 0 < part.shape[1] < 40
     again = quick_rank(checkpoint=file, resume=True)
-    np.testing.assert_array_equal(again.skills, whole.skills)
+    np.testing.assert_array_equal(again.draws["skill"], whole.draws["skill"])
     np.testing.assert_array_equal(again.spread, whole.spread)
     others: list[dict[str, Any]] = [
         {"games": GAMES[::-1]},
         {"games": [[name.upper() for name in g] for g in GAMES]},
         {"prior": rv.Normal(2.0**0.5)},
-        {"noise": "player"},
+        {"team_noise": "player"},
         {"seed": 1},
     ]
     for other in others:
@@ -236,11 +250,20 @@ def test_rankings_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), "often", None, True])
 def test_bad_seconds_are_refused_at_every_door(seconds: Any) -> None:
     sentence = "checkpoint_seconds must be a number of seconds, 0 for a checkpoint after every chunk; it is"
+    d = features()
+    grouped = rv.Decisions(d.rows, d.start, d.chosen, groups=np.arange(60) % 3)
     doors: list[Any] = [
         lambda: rv.fit(features(), checkpoint_seconds=seconds),
-        lambda: rv.rank(GAMES, checkpoint_seconds=seconds),
-        lambda: rv.fit_population(features(), groups=np.arange(60) % 3, checkpoint_seconds=seconds),
-        lambda: rv.fit_mdp(([0, 1], [0, 1]), 2, 2, checkpoint_seconds=seconds),
+        lambda: rv.fit(GAMES, rv.RankingModel(), checkpoint_seconds=seconds),
+        lambda: rv.fit(
+            grouped, rv.ChoiceModel(groups=rv.Hierarchical()), checkpoint_seconds=seconds
+        ),
+        lambda: rv.fit(grouped, rv.ChoiceModel(groups=rv.Separate()), checkpoint_seconds=seconds),
+        lambda: rv.fit(
+            rv.Trajectories(([0, 1], [0, 1]), 2, 2),
+            rv.ChoiceModel(transitions=rv.Dirichlet()),
+            checkpoint_seconds=seconds,
+        ),
     ]
     for each in doors:
         with pytest.raises(ValueError, match=sentence):

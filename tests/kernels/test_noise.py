@@ -33,7 +33,6 @@ from revealed.models.priors import resolve_prior
 from revealed.results.prediction import predict
 from revealed.samplers.composite.sampler import CompositeSampler
 from revealed.samplers.composite.state import unpack_transform
-from revealed.samplers.registry import make_sampler
 from tests.support.logistic_noise import LogisticNoise
 from tests.support.statistical_asserts import (
     assert_scores,
@@ -232,8 +231,8 @@ def test_what_wants_normal_noise_or_a_concave_likelihood_is_refused() -> None:
     d = decisions()
     with pytest.raises(ValueError, match="under not concave noise large values"):
         CompositeSampler.build(d, resolve_prior(rv.Flat(), d), noise=NotConcave().kernel())
-    with pytest.raises(ValueError, match='"da" draws normal utilities'):
-        make_sampler("da", d, resolve_prior(PRIOR, d), {}, kernel=LOGISTIC.kernel())
+    with pytest.raises(ValueError, match=r'"da" is for .* not normal; choose one of auto, comp'):
+        rv.fit(d, rv.ChoiceModel(prior=PRIOR, noise=LOGISTIC), sampler="da")
     with pytest.raises(NotImplementedError, match="needs a formula"):
         Noise.log_probability(np.zeros(1), np.zeros(0), np.zeros(0))
 

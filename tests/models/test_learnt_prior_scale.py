@@ -47,13 +47,14 @@ from tests.support.statistical_asserts import (
 LEARN = rv.Normal(rv.HalfStudentT())
 
 
-def quick(decisions: Decisions, **settings: Any) -> rv.Posterior:
+def quick(decisions: Decisions, prior: rv.Normal = LEARN, **settings: Any) -> rv.ChoicePosterior:
     """A short fit whose convergence does not matter."""
+    model = rv.ChoiceModel(prior=prior)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rv.NotConvergedWarning)
-        return rv.fit(
-            decisions, **{"prior": LEARN, "draws": 60, "warmup": 20, "chains": 2, **settings}
-        )
+        post = rv.fit(decisions, model, **{"draws": 60, "warmup": 20, "chains": 2, **settings})
+    assert isinstance(post, rv.ChoicePosterior)
+    return post
 
 
 def rarely_visited() -> Decisions:
@@ -79,7 +80,7 @@ def rarely_visited() -> Decisions:
 )
 def test_wrong_sd_or_covariance_is_refused(prior: rv.Normal, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        rv.fit(two_states(), prior)
+        rv.fit(two_states(), rv.ChoiceModel(prior=prior))
 
 
 @pytest.mark.parametrize(
@@ -96,18 +97,19 @@ def test_wrong_half_student_t_is_refused(wrong: dict[str, Any], sentence: str) -
 
 
 def test_the_size_is_in_the_summary_the_file_and_arviz(tmp_path: Path) -> None:
-    post = rv.fit(rarely_visited(), rv.Normal(rv.HalfStudentT(scale=5.0)), draws=4000, seed=1)
+    model = rv.ChoiceModel(prior=rv.Normal(rv.HalfStudentT(scale=5.0)))
+    post = rv.fit(rarely_visited(), model, draws=4000, seed=1)
     summary = post.summary()
     assert summary.converged
     assert summary.names[-1] == "(prior sd)"
-    assert summary.mean[-1] == pytest.approx(post.stats["prior_sd"].mean())
+    assert summary.mean[-1] == pytest.approx(post.draws["prior_sd"].mean())
     post.save(tmp_path / "post.nc")
     back = rv.load(tmp_path / "post.nc")
     assert back.prior == post.prior
-    np.testing.assert_array_equal(back.stats["prior_sd"], post.stats["prior_sd"])
-    assert post.to_arviz(log_likelihood=False).sample_stats["prior_sd"].shape == (4, 4000)
-    assert rv.identify(post).prior_sd == pytest.approx(
-        np.full(5, np.sqrt(0.8) * np.median(post.stats["prior_sd"])), rel=1e-6
+    np.testing.assert_array_equal(back.draws["prior_sd"], post.draws["prior_sd"])
+    assert post.to_arviz(log_likelihood=False).posterior["prior_sd"].shape == (4, 4000)
+    assert post.identification().prior_sd == pytest.approx(
+        np.full(5, np.sqrt(0.8) * np.median(post.draws["prior_sd"])), rel=1e-6
     )
     assert "its sd inferred" in page(post)
 
@@ -122,8 +124,12 @@ def test_a_shape_comes_back_from_a_file(tmp_path: Path) -> None:
 
 
 def test_a_posterior_with_a_learnt_size_needs_its_draws() -> None:
-    with pytest.raises(ValueError, match="stats holds no 'prior_sd'"):
-        rv.Posterior(np.zeros((1, 4, 2)), two_states(), LEARN, "da")
+    with pytest.raises(
+        ValueError, match=r"has the parameters value, prior_sd, and .* draws of value"
+    ):
+        rv.ChoicePosterior(
+            {"value": np.zeros((1, 4, 2))}, two_states(), rv.ChoiceModel(prior=LEARN), "da"
+        )
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=label)
@@ -132,14 +138,13 @@ def test_cutting_a_run_into_pieces_does_not_change_its_draws(
 ) -> None:
     sampler = build_sampler(variant, two_states(), LEARN)
     whole_rng, cut_rng = np.random.default_rng(5), np.random.default_rng(5)
-    _, whole, stats = sampler.sample(whole_rng, sampler.init(whole_rng, None), 50, 2)
-    state, pieces, sizes = sampler.init(cut_rng, None), [], []
+    _, whole, _ = sampler.sample(whole_rng, sampler.init(whole_rng, None), 50, 2)
+    state, pieces = sampler.init(cut_rng, None), []
     for count in (1, 9, 40):
-        state, piece, some = sampler.sample(cut_rng, state, count, 2)
+        state, piece, _ = sampler.sample(cut_rng, state, count, 2)
         pieces.append(piece)
-        sizes.append(some["prior_sd"])
-    np.testing.assert_array_equal(np.concatenate(pieces), whole)
-    np.testing.assert_array_equal(np.concatenate(sizes), stats["prior_sd"])
+    for name in ("value", "prior_sd"):
+        np.testing.assert_array_equal(np.concatenate([made[name] for made in pieces]), whole[name])
 
 
 @pytest.mark.parametrize("sampler", ["px-both", "composite"])
@@ -152,20 +157,20 @@ def test_an_interrupted_run_continues_to_the_same_draws(
         "warmup": 150,
         "checkpoint": tmp_path / "run.checkpoint",
     }
-    whole = quick(two_states(), sampler=sampler, draws=300, warmup=150, threads=1)
+    whole = quick(two_states(), sampler=sampler, draws=300, warmup=150, executor=1)
     with monkeypatch.context() as patch:
         interrupt(patch, 2e-5, share=0.6)  # the warm-up is over, and there are draws
         quick(two_states(), **settings)
     resumed = quick(two_states(), resume=True, **settings)
-    np.testing.assert_array_equal(resumed.draws, whole.draws)
-    np.testing.assert_array_equal(resumed.stats["prior_sd"], whole.stats["prior_sd"])
+    np.testing.assert_array_equal(resumed.draws["value"], whole.draws["value"])
+    np.testing.assert_array_equal(resumed.draws["prior_sd"], whole.draws["prior_sd"])
     with pytest.raises(ValueError, match="belongs to other decisions, prior or settings"):
         quick(two_states(), prior=rv.Normal(rv.HalfStudentT(scale=3.0)), resume=True, **settings)
 
 
 def test_chains_on_threads_do_not_disturb_one_another() -> None:
-    one, two = (quick(rarely_visited(), sampler="px-both", threads=n, draws=400) for n in (1, 2))
-    np.testing.assert_array_equal(one.draws, two.draws)
+    one, two = (quick(rarely_visited(), sampler="px-both", executor=n, draws=400) for n in (1, 2))
+    np.testing.assert_array_equal(one.draws["value"], two.draws["value"])
 
 
 @pytest.mark.proves(part="a prior with its size integrated out")

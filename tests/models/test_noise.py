@@ -17,7 +17,8 @@ from revealed.kernels.ghk_posterior import log_posterior
 from revealed.models.noise import resolve_noise
 from revealed.models.priors import resolve_prior
 from revealed.samplers.ghk_hmc import GHKSampler
-from revealed.samplers.registry import make_sampler
+from revealed.samplers.model_kind import kind_of
+from revealed.samplers.registry import REGISTRY, BuildArguments
 from tests.support.statistical_asserts import assert_error, assert_scores
 
 
@@ -119,53 +120,52 @@ def test_the_mean_weight_is_the_probability() -> None:
         log_cdf_pairs(rng.standard_normal(len(state["z"])), logs)
         log_posterior(target, work, state["order_theta"], logs, slope)
         weights[i] = np.exp(work.log_weights)
-    drawn = sampler.to_reported_scale(state["order_theta"][None])[0]
-    matrix = np.zeros((3, 3))
-    matrix[np.tril_indices(3)] = drawn[2:]
-    matrix += np.tril(matrix, -1).T
+    drawn = sampler.to_reported_scale(state["order_theta"][None])
+    value, matrix = drawn["value"][0], drawn["noise_covariance"][0]
     others = ("brand 0", "brand 2", "brand 3")
     exact = np.exp(
-        rv.log_likelihood(
-            d, drawn[:2], rv.NoiseCovariance("brand 1", others, matrix, points=16_384)
-        )
+        rv.log_likelihood(d, value, rv.NoiseCovariance("brand 1", others, matrix, points=16_384))
     )
     error = weights.std(axis=0) / np.sqrt(len(weights))
     assert (np.abs(weights.mean(axis=0) - exact) < 5.0 * error + 1e-5).all()
 
 
 @pytest.fixture(scope="module")
-def posterior() -> rv.Posterior:
-    d = offers(60)
-    return rv.fit(d, rv.Normal(1.5), noise=rv.CorrelatedNoise(base="brand 1"), draws=1000, chains=2)
+def posterior() -> rv.ChoicePosterior:
+    model = rv.ChoiceModel(prior=rv.Normal(1.5), noise=rv.CorrelatedNoise(base="brand 1"))
+    found = rv.fit(offers(60), model, draws=1000, chains=2)
+    assert isinstance(found, rv.ChoicePosterior)
+    return found
 
 
-def test_a_fit_reports_what_is_identified(posterior: rv.Posterior) -> None:
+def test_a_fit_reports_what_is_identified(posterior: rv.ChoicePosterior) -> None:
     assert posterior.sampler == "ghk-hmc"
-    assert posterior.covariance is not None
-    assert posterior.covariance.shape == (2, 1000, 3, 3)
-    assert np.allclose(np.trace(posterior.covariance, axis1=2, axis2=3), 3.0)
+    covariance = posterior.draws["noise_covariance"]
+    assert covariance.shape == (2, 1000, 3, 3)
+    assert np.allclose(np.trace(covariance, axis1=2, axis2=3), 3.0)
+    assert np.array_equal(covariance, covariance.swapaxes(2, 3))
     known = posterior.known_noise
-    assert known is not None
+    assert isinstance(known, rv.NoiseCovariance)
     assert known.labels == ("brand 1", "brand 0", "brand 2", "brand 3")
     assert np.allclose(np.diagonal(known.correlation, axis1=1, axis2=2), 1.0)
     assert "cov(brand 2, brand 0)" in str(posterior.summary())
 
 
-def test_it_comes_back_from_a_file(posterior: rv.Posterior, tmp_path: Path) -> None:
+def test_it_comes_back_from_a_file(posterior: rv.ChoicePosterior, tmp_path: Path) -> None:
     posterior.save(tmp_path / "brands.nc")
     again = rv.load(tmp_path / "brands.nc")
-    assert again.noise == posterior.noise
-    assert np.array_equal(np.asarray(again.covariance), np.asarray(posterior.covariance))
+    assert again.model.noise == rv.CorrelatedNoise(base="brand 1")
+    assert np.array_equal(again.draws["noise_covariance"], posterior.draws["noise_covariance"])
     assert rv.predict(again, offers(3)).log_score == rv.predict(posterior, offers(3)).log_score
 
 
-def test_arviz_has_it_all(posterior: rv.Posterior) -> None:
+def test_arviz_has_it_all(posterior: rv.ChoicePosterior) -> None:
     data = posterior.to_arviz()
-    assert data["posterior"]["noise_covariance"].dims == ("chain", "draw", "action", "against")
+    assert data["posterior"]["noise_covariance"].dims == ("chain", "draw", "action", "other_action")
     assert np.isfinite(data["log_likelihood"]["choice"]).all()
 
 
-def test_three_ways_to_predict_agree(posterior: rv.Posterior) -> None:
+def test_three_ways_to_predict_agree(posterior: rv.ChoicePosterior) -> None:
     """A vote of 2,000 draws is within five standard errors of the average."""
     ahead = offers(10, seed=9)
     average, vote = rv.predict(posterior, ahead), rv.predict(posterior, ahead, "vote")
@@ -178,16 +178,19 @@ def test_three_ways_to_predict_agree(posterior: rv.Posterior) -> None:
 
 def test_a_run_cut_in_two_draws_the_same(tmp_path: Path) -> None:
     d, rng = offers(), np.random.default_rng(0)
-    sampler = make_sampler(
-        "auto", d, resolve_prior(rv.Normal(1.5), d), {}, resolve_noise(rv.CorrelatedNoise(), d)
-    )
+    model = rv.ChoiceModel(prior=rv.Normal(1.5), noise=rv.CorrelatedNoise())
+    build = REGISTRY.find("auto", kind_of(model)).build
+    assert build is not None
+    sampler = build(model.resolve(d), BuildArguments({}, draws=20))
     state, _ = sampler.warmup(rng, sampler.init(rng, None), 100, 100)
     kept = rng.bit_generator.state
     whole = sampler.sample(rng, state, 20, 2)[1]
     rng.bit_generator.state = kept
     state, first, _ = sampler.sample(rng, state, 7, 2)
     second = sampler.sample(rng, state, 13, 2)[1]
-    assert np.array_equal(whole, np.concatenate([first, second]))
+    assert list(whole) == ["value", "noise_covariance"]
+    for name in whole:
+        assert np.array_equal(whole[name], np.concatenate([first[name], second[name]]))
 
 
 @pytest.mark.proves(model="choices, noise covariance", sampler="ghk-hmc", problem="two actions")
@@ -199,11 +202,12 @@ def test_two_actions_are_a_probit() -> None:
         rows[1::2, 0] + rng.standard_normal(40) > rows[::2, 0] + rng.standard_normal(40)
     ).astype(int)
     d = rv.Decisions(rows, start, chosen, actions=np.tile(["no", "yes"], 40))
-    full = rv.fit(d, rv.Normal(1.0), noise=rv.CorrelatedNoise(), draws=2000, chains=2)
-    plain = rv.fit(d, rv.Normal(1.5), draws=2000, chains=2)
+    correlated = rv.ChoiceModel(prior=rv.Normal(1.0), noise=rv.CorrelatedNoise())
+    full = rv.fit(d, correlated, draws=2000, chains=2)
+    plain = rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.5)), draws=2000, chains=2)
     error = np.hypot(full.summary().mcse[0], plain.summary().mcse[0] / np.sqrt(2.0))
     assert_scores(
-        (full.mean[0] - plain.mean[0] / np.sqrt(2.0)) / error, degrees=np.inf, how="agreement"
+        (full.mean()[0] - plain.mean()[0] / np.sqrt(2.0)) / error, degrees=np.inf, how="agreement"
     )
 
 
@@ -211,57 +215,78 @@ def plain() -> rv.Decisions:
     return rv.Decisions([[1.0], [0.0]], [0, 2], [0], actions=["a", "b"])
 
 
+def fit(d: rv.Decisions, noise: Any, prior: Any = None, **settings: Any) -> Any:
+    return rv.fit(d, rv.ChoiceModel(prior=prior, noise=noise), **settings)
+
+
 @pytest.mark.parametrize(
     ("action", "words"),
     [
         (
-            lambda: rv.fit(rv.Decisions([[1.0], [0.0]], [0, 2], [0]), noise=rv.CorrelatedNoise()),
+            lambda: fit(rv.Decisions([[1.0], [0.0]], [0, 2], [0]), noise=rv.CorrelatedNoise()),
             "have no labels",
         ),
         (
-            lambda: rv.fit(plain(), noise=rv.CorrelatedNoise(base="z")),
+            lambda: fit(plain(), noise=rv.CorrelatedNoise(base="z")),
             "the base action 'z' is never offered",
         ),
         (
-            lambda: rv.fit(plain(), noise="full"),  # type: ignore[arg-type]
-            "noise must be rv.CorrelatedNoise",
+            lambda: fit(plain(), noise="full"),
+            "noise must be rv.NormalNoise() or rv.CorrelatedNoise(); it is 'full'",
         ),
         (
-            lambda: rv.fit(plain(), sampler="px-both", noise=rv.CorrelatedNoise()),
-            "there is no sampler 'px-both'",
+            lambda: fit(plain(), noise=rv.CorrelatedNoise),
+            "noise must be rv.NormalNoise() or rv.CorrelatedNoise(); it is <class",
         ),
-        (lambda: rv.fit(plain(), sampler="ghk-hmc"), "give noise=rv.CorrelatedNoise"),
         (
-            lambda: rv.fit(plain(), options={"a": 1}, noise=rv.CorrelatedNoise()),
-            "there are no options",
+            lambda: fit(plain(), sampler="px-both", noise=rv.CorrelatedNoise()),
+            'the sampler "px-both" is for choices, and this model has correlated noise; '
+            "choose one of auto, ghk-hmc, da",
         ),
-        (lambda: rv.fit(plain(), noise=rv.CorrelatedNoise(df=-1.0)), "df must be more than 0"),
         (
-            lambda: rv.fit(plain(), noise=rv.CorrelatedNoise(centre="round")),
+            lambda: rv.fit(plain(), sampler="ghk-hmc"),
+            'the sampler "ghk-hmc" is for correlated noise, and this model has',
+        ),
+        (
+            lambda: fit(plain(), options={"a": 1}, noise=rv.CorrelatedNoise()),
+            'the sampler "ghk-hmc" has no use for options; leave it out',
+        ),
+        (
+            lambda: fit(plain(), sampler="da", options={"a": 1}, noise=rv.CorrelatedNoise()),
+            'the sampler "da" has no use for options; leave it out',
+        ),
+        (lambda: fit(plain(), noise=rv.CorrelatedNoise(df=-1.0)), "df must be more than 0"),
+        (
+            lambda: fit(plain(), noise=rv.CorrelatedNoise(centre="round")),
             'a matrix or "independent"',
         ),
         (
-            lambda: rv.fit(plain(), noise=rv.CorrelatedNoise(centre=[[-1.0]])),
+            lambda: fit(plain(), noise=rv.CorrelatedNoise(centre=[[-1.0]])),
             "not positive definite",
         ),
         (
-            lambda: rv.fit(plain(), rv.Normal(rv.HalfStudentT()), noise=rv.CorrelatedNoise()),
-            "not inferred beside a noise covariance",
+            lambda: fit(plain(), rv.CorrelatedNoise(), rv.Normal(rv.HalfStudentT())),
+            "no sampler takes a prior sd that is inferred and correlated noise together; "
+            "give prior=rv.Normal(sd) or noise=rv.NormalNoise()",
         ),
         (
-            lambda: rv.fit_mdp([([0, 1], [0])], 2, 1, prior=rv.Normal(rv.HalfStudentT())),
-            "not inferred beside unknown transitions",
+            lambda: rv.fit(
+                rv.Trajectories([([0, 1], [0])], 2, 1),
+                rv.ChoiceModel(noise=rv.CorrelatedNoise(), transitions=rv.Dirichlet()),
+            ),
+            "no sampler takes unknown transitions and correlated noise together; "
+            "give noise=rv.NormalNoise() or transitions=rv.Known()",
         ),
         (lambda: rv.CorrelatedNoise(scale="last"), '"trace" or "first"'),
         (
-            lambda: rv.fit(
+            lambda: fit(
                 rv.Decisions([[1.0], [0.0]], [0, 2], [0], actions=["a", "a"]),
                 noise=rv.CorrelatedNoise(),
             ),
             "decision 0 offers 'a' twice",
         ),
         (
-            lambda: rv.fit(
+            lambda: fit(
                 rv.Decisions([[1.0], [0.0]], [0, 1, 2], [0, 0], actions=["a", "a"]),
                 noise=rv.CorrelatedNoise(),
             ),

@@ -16,19 +16,23 @@ from revealed._types import Floats
 from revealed.data.decisions import Block, Decisions
 from revealed.data.rankings import Rankings
 from revealed.mdp.bellman import Reward
+from revealed.models.choice import ChoiceModel
 from revealed.models.priors import Flat, Normal, Prior
-from revealed.results.posterior import Posterior
+from revealed.models.ranking import RankingModel
+from revealed.results.choice import ChoicePosterior
 from revealed.results.prediction import predict
 from revealed.results.ranking import RankingPosterior
 
 PICTURES = [plots.posterior_densities, plots.traces, plots.autocorrelations, plots.value_intervals]
 
 
-def posterior(draws: Any, prior: Prior | None = None, names: list[str] | None = None) -> Posterior:
+def posterior(
+    draws: Any, prior: Prior | None = None, names: list[str] | None = None
+) -> ChoicePosterior:
     x = np.asarray(draws, dtype=np.float64)
     offers = np.random.default_rng(0).standard_normal((6, x.shape[2]))
     d = Decisions(offers, [0, 3, 6], [0, 1], names=names)
-    return Posterior(x, d, prior or Normal(2.0), "da")
+    return ChoicePosterior({"value": x}, d, ChoiceModel(prior=prior or Normal(2.0)), "da")
 
 
 def noise(chains: int, draws: int, width: int, seed: int = 1) -> Floats:
@@ -70,7 +74,7 @@ def test_too_many_coefficients_are_cut_to_those_that_need_most_care(picture: Any
     assert len(shown) == 12
     assert "v17" in shown
     assert shown == sorted(shown, key=lambda name: int(name[1:]))
-    assert "12 coefficients with the fewest effective draws; 18 are left out" in words(figure)
+    assert "12 quantities with the fewest effective draws; 18 are left out" in words(figure)
 
 
 def test_intervals_are_limited_to_those_farthest_from_zero() -> None:
@@ -88,7 +92,8 @@ def test_densities_integrate_to_one_and_the_prior_is_the_prior() -> None:
     blocks = [Block("value", 2, True)]
     d = Decisions([[1.0, 0.0], [0.0, 1.0]], [0, 2], [0], blocks=blocks)
     centred = x - x.mean(axis=2, keepdims=True)
-    at = plots.posterior_densities(Posterior(centred, d, Normal(3.0), "da")).axes[0]
+    post = ChoicePosterior({"value": centred}, d, ChoiceModel(prior=Normal(3.0)), "da")
+    at = plots.posterior_densities(post).axes[0]
     grid, height = line(at, "each chain").get_data()
     assert np.trapezoid(height, grid) == pytest.approx(1.0, abs=0.01)
     # a difference of two: sd 0.5 / sqrt 2 in the draws; with 3000 draws the density's own error is about 5% of its top
@@ -153,7 +158,7 @@ def test_intervals_are_the_quantiles() -> None:
     for bars, levels in ((whole, [0.05, 0.95]), (half, [0.25, 0.75])):
         ends = np.array([segment[:, 0] for segment in bars.get_segments()])
         assert ends == pytest.approx(np.quantile(post.values, levels, axis=0).T)
-    assert line(at, "mean").get_xdata() == pytest.approx(post.mean)
+    assert line(at, "mean").get_xdata() == pytest.approx(post.mean())
 
 
 def test_the_rewards_truth_is_centred_as_its_draws_are() -> None:
@@ -224,11 +229,11 @@ def test_names_are_not_read_as_mathematics(picture: Any) -> None:
 def test_nothing_is_left_behind() -> None:
     code = (
         "import sys; import numpy as np; from revealed import plots; assert 'matplotlib' not in sys.modules\n"
-        "from revealed.data.decisions import Decisions; from revealed.results.posterior import Posterior\n"
-        "from revealed.models.priors import Normal; import matplotlib\n"
+        "from revealed.data.decisions import Decisions; from revealed.results.choice import ChoicePosterior\n"
+        "from revealed.models.choice import ChoiceModel; import matplotlib\n"
         "look = lambda: {k: matplotlib.rcParams[k] for k in matplotlib.rcParams if 'backend' not in k}\n"
         "before = look()\n"
-        "p = Posterior(np.random.default_rng(0).standard_normal((2, 20, 1)), Decisions([[0.0], [1.0]], [0, 2], [1]), Normal(), 'da')\n"
+        "p = ChoicePosterior({'value': np.random.default_rng(0).standard_normal((2, 20, 1))}, Decisions([[0.0], [1.0]], [0, 2], [1]), ChoiceModel(), 'da')\n"
         "plots.traces(p); plots.posterior_densities(p)\n"
         "assert look() == before and 'matplotlib.pyplot' not in sys.modules\n"
     )
@@ -242,7 +247,8 @@ def test_skills_are_shown_best_first(players: int) -> None:
     order = rng.permutation(players)
     orders = Rankings.from_lists([[f"p{k}" for k in range(players)]])
     skills = order + 0.1 * rng.standard_normal((2, 50, players))
-    found = RankingPosterior(orders, skills, np.ones((2, 50)), np.zeros((2, 50)), "entry")
+    draws = {"skill": skills, "spread": np.ones((2, 50))}
+    found = RankingPosterior(draws, orders, RankingModel(), "ranking-hmc")
     at = plots.skill_intervals(found).axes[0]
     labels = [text.get_text() for text in at.get_yticklabels()]
     assert labels == [f"p{k}" for k in np.argsort(-order)[:40]]

@@ -87,7 +87,8 @@ def test_same_posterior(peers: Any, peer: str) -> None:
     assert made.draws.shape == (2000, 4)
     assert 0.0 < made.sampling < made.total
     assert_same_moments(
-        made.draws[None], rv.fit(decisions, PRIOR, draws=2000, progress=False).draws
+        made.draws[None],
+        rv.fit(decisions, rv.ChoiceModel(prior=PRIOR), draws=2000, progress=False).draws["value"],
     )
 
 

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import revealed as rv
-from revealed.samplers.registry import REGISTRY, PriorKind, SamplerRegistry
+from revealed.samplers.model_kind import ModelKind, kind_of
+from revealed.samplers.registry import REGISTRY, SamplerRegistry
 from tests.support import certificate, evidence_log
 from tests.support.statistical_asserts import (
     MEASURED,
@@ -151,31 +152,41 @@ def test_missing_long_proofs_are_named(make: Any) -> None:
 
 def test_new_sampler_or_function_needs_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     added = replace(REGISTRY.entries[0], name="px-new")
+    new_kind = ModelKind("decisions", "flat", groups="hierarchical")
+    for_others = replace(REGISTRY.entries[0], name="flat-new", kinds=(new_kind,))
+    registry = SamplerRegistry((*REGISTRY.entries, added, for_others))
     monkeypatch.setattr(rv, "fit", lambda *_, **__: None)
-    monkeypatch.setattr(evidence_log, "REGISTRY", SamplerRegistry((*REGISTRY.entries, added)))
+    monkeypatch.setattr(evidence_log, "REGISTRY", registry)
     monkeypatch.setattr(rv, "fit_more", lambda decisions, warmup=10: None, raising=False)
     monkeypatch.setattr(rv, "__all__", [*rv.__all__, "fit_more"])
     pairs, refused = evidence_log.offered()
     assert ["choices, normal prior", "px-new"] in pairs
+    assert ["a flat prior and hierarchical groups", "flat-new"] in pairs
     assert ["the function fit_more", ""] in pairs
     assert refused == []
 
 
 def test_refused_pairs_are_those_that_the_registry_leaves_out() -> None:
     """A sampler that came to refuse what it took would otherwise need no proof any more."""
-    kinds: dict[str, PriorKind] = {
-        "choices, normal prior": "normal",
-        "choices, flat prior": "flat",
-        "choices, inferred prior scale": "inferred sd",
+    kinds = {
+        "choices, normal prior": ModelKind("decisions", "normal"),
+        "choices, flat prior": ModelKind("decisions", "flat"),
+        "choices, inferred prior scale": ModelKind("decisions", "inferred sd"),
     }
     left_out = [
         (model, entry.name)
         for model, kind in kinds.items()
         for entry in REGISTRY.entries
-        if entry.noise == "independent" and kind not in entry.priors
+        if set(entry.kinds) & set(kinds.values()) and kind not in entry.kinds
     ]
     assert left_out == [("choices, flat prior", "ibis")]
     assert [(model, sampler) for model, sampler, _ in evidence_log.offered()[1]] == left_out
+
+
+def test_every_kind_of_model_in_the_registry_is_tried_and_has_a_name() -> None:
+    kinds = {kind for entry in REGISTRY.entries for kind in evidence_log.own_kinds(entry)}
+    assert {kind_of(model) for _, model in evidence_log.examples()} == kinds
+    assert {evidence_log.model_name(kind) for kind in kinds} <= set(evidence_log.MODELS)
 
 
 def test_every_fitting_function_has_a_model() -> None:

@@ -18,6 +18,7 @@ import typer
 import revealed
 from revealed import environments
 from revealed.cli import app
+from revealed.samplers.model_kind import ModelKind
 from revealed.samplers.registry import REGISTRY
 from tests.project.test_architecture import section
 from tests.support.cases import VARIANTS
@@ -25,7 +26,8 @@ from tests.support.follow_docs import blocks
 
 ROOT = Path(__file__).parents[2]
 INSIDE = "src/revealed"
-KINDS = ("a sampler", "a noise", "an environment", "a command")
+CHOICES = ModelKind("decisions", "normal")
+KINDS = ("a sampler", "a part of a model", "an environment", "a command")
 MAX_FILES = 7
 CODE = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"(?:[\w<>.-]+/)+[\w<>.-]*|[\w.-]+\.(?:md|yml|toml|txt)")
@@ -195,7 +197,7 @@ def test_every_sampler_of_chains_is_among_the_variants() -> None:
     chains = {
         entry.name
         for entry in REGISTRY.entries
-        if entry.noise == "independent" and entry.build is not None and entry.name != "ibis"
+        if CHOICES in entry.kinds and entry.build is not None and entry.name != "ibis"
     }
     assert chains == {name for name, _ in VARIANTS}
     assert [entry.name for entry in REGISTRY.entries if not in_changelog(ROOT, entry.name)] == []
@@ -272,7 +274,12 @@ def copy(tmp_path: Path) -> Path:
             "`src/cli/<name>",
             "<name>.py is not there",
         ),
-        ("CONTRIBUTING.md", "### ... a noise", "### ... a sound", "there is no walk for a noise"),
+        (
+            "CONTRIBUTING.md",
+            "### ... a part of",
+            "### ... a piece of",
+            "there is no walk for a part of a model",
+        ),
         ("CONTRIBUTING.md", "1. `", "1. `A.md`\n1. `B.md`\n1. `", "9 files; a walk has one to 7"),
         ("CONTRIBUTING.md", "6. `mkdocs.yml`", "6. `CHANGELOG.md`", "a file of its own"),
         ("CONTRIBUTING.md", ", `docs/gridworld.md`", "", "its example are not those of the list"),

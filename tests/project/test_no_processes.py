@@ -28,17 +28,17 @@ for start in ("fork", "spawn", "forkserver"):
 FIT = """
 import numpy as np
 import revealed as rv
-from revealed.models.priors import resolve_prior
-from revealed.samplers.registry import make_sampler
+from revealed.samplers.model_kind import kind_of
+from revealed.samplers.registry import REGISTRY, BuildArguments
 
 rng = np.random.default_rng(1)
 decisions = rv.Decisions(rng.standard_normal((60, 2)), np.arange(0, 61, 3), [0, 1] * 10)
-prior = rv.Normal(1.0)
-make_sampler("auto", decisions, resolve_prior(prior, decisions), {})
+model = rv.ChoiceModel(prior=rv.Normal(1.0))
+REGISTRY.find("auto", kind_of(model)).build(model.resolve(decisions), BuildArguments({}, 20))
 import warnings
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", rv.NotConvergedWarning)
-    rv.fit(decisions, prior, draws=20, warmup=20, chains=2, progress=False)
+    rv.fit(decisions, model, draws=20, warmup=20, chains=2, progress=False)
 print("done")
 """
 

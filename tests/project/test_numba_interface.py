@@ -38,7 +38,7 @@ builtins.__import__ = import_as_usual
 features = np.random.default_rng(1).normal(size=(20, 2))
 decisions = rv.Decisions(features, range(0, 21, 2), [0, 1] * 5)
 posterior = rv.fit(decisions, draws=20, warmup=20, chains=1, seed=1, progress=False)
-assert np.isfinite(posterior.draws).all()
+assert np.isfinite(posterior.draws["value"]).all()
 assert dict(vars(numba.core.codegen.CPUCodeLibrary)) == before, "a private part of numba was replaced"
 print("works")
 """

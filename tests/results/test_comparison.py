@@ -10,7 +10,7 @@ import pytest
 from scipy.special import logsumexp
 
 import revealed as rv
-from revealed.results.comparison import MAX_PARETO_K, leave_one_out
+from revealed.results.loo import MAX_PARETO_K
 from tests.support.cases import choose
 from tests.support.statistical_asserts import assert_mean
 
@@ -22,15 +22,15 @@ GRID = np.linspace(-6.0, 6.0, 4001)
 
 
 @pytest.fixture(scope="module")
-def post() -> rv.Posterior:
+def post() -> rv.ChoicePosterior:
     """One coefficient, forty decisions."""
     rng = np.random.default_rng(5)
     offers = rv.Decisions(0.5 * rng.standard_normal((120, 1)), np.arange(41) * 3)
     d = offers.with_choices(choose(rng, offers, np.array([1.0]))[0])
-    return rv.fit(d, rv.Normal(1.0), draws=500)
+    return rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.0)), draws=500)  # type: ignore[no-any-return]
 
 
-def test_it_is_the_probability_of_a_choice_given_the_others(post: rv.Posterior) -> None:
+def test_it_is_the_probability_of_a_choice_given_the_others(post: rv.ChoicePosterior) -> None:
     """With independent draws of the posterior, which on a line is known, as is the posterior without each decision."""
     likelihood = rv.log_likelihood(post.decisions, GRID[:, None])
     log_posterior = likelihood.sum(axis=1) - GRID**2 / 2.0
@@ -38,17 +38,20 @@ def test_it_is_the_probability_of_a_choice_given_the_others(post: rv.Posterior) 
     truth = logsumexp(without + likelihood, axis=0) - logsumexp(without, axis=0)
     rng, share = np.random.default_rng(1), np.exp(log_posterior - logsumexp(log_posterior))
     exact = [
-        dataclasses.replace(post, draws=rng.choice(GRID, (4, 500, 1), p=share)) for _ in range(100)
+        dataclasses.replace(post, draws={"value": rng.choice(GRID, (4, 500, 1), p=share)}).loo()
+        for _ in range(100)
     ]
-    points, shapes = map(np.array, zip(*map(leave_one_out, exact), strict=True))
+    points = np.array([found.pointwise for found in exact])
+    shapes = np.array([found.pareto_k for found in exact])
     assert shapes.max() < MAX_PARETO_K
     for t in range(len(truth)):
         assert_mean(points[:, t], truth[t], false_alarm=1e-6)
 
 
-def test_arviz_says_the_same(post: rv.Posterior) -> None:
+def test_arviz_says_the_same(post: rv.ChoicePosterior) -> None:
     theirs = az.loo(post.to_arviz(), pointwise=True, reff=1.0)
-    points, shapes = leave_one_out(post)
+    found = post.loo()
+    points, shapes = found.pointwise, found.pareto_k
     others = np.asarray(theirs.loo_i if "loo_i" in theirs else theirs.elpd_i)
     assert (
         np.abs(points - others).max() < 0.01 * points.std()
@@ -61,7 +64,7 @@ def test_a_choice_that_decides_alone_is_shaky() -> None:
     rows = np.array([[40.0], [0.0], *[[0.1], [0.0]] * 9])
     d = rv.Decisions(rows, np.arange(11) * 2, [0, *[1] * 9])
     posts = {
-        name: rv.fit(d, rv.Normal(variance**0.5), draws=500)
+        name: rv.fit(d, rv.ChoiceModel(prior=rv.Normal(variance**0.5)), draws=500)
         for name, variance in (("one", 2500.0), ("two", 1.0))
     }
     assert max(rv.compare(posts).n_high_pareto_k) >= 1

@@ -9,20 +9,26 @@ import scipy.linalg as sla
 import revealed as rv
 from revealed._types import Floats
 from revealed.data.decisions import Block, Decisions
+from revealed.models.choice import ChoiceModel
 from revealed.models.likelihood import posterior_mode
 from revealed.models.priors import Flat, Normal, Prior, resolve_prior
+from revealed.results.choice import ChoicePosterior
 from revealed.results.identification import identify
-from revealed.results.posterior import Posterior
 from tests.support.cases import choose, ragged_offers
 
 
-def approximate(decisions: Decisions, prior: Prior, count: int, seed: int = 0) -> Posterior:
+def posterior(draws: Floats, decisions: Decisions, prior: Prior) -> ChoicePosterior:
+    """A posterior with these draws (chain, draw, K)."""
+    return ChoicePosterior({"value": draws}, decisions, ChoiceModel(prior=prior), "by hand")
+
+
+def approximate(decisions: Decisions, prior: Prior, count: int, seed: int = 0) -> ChoicePosterior:
     """A posterior whose draws come from the normal approximation at the mode."""
     resolved_prior = resolve_prior(prior, decisions)
     mode, information = posterior_mode(decisions, resolved_prior)
     noise = np.random.default_rng(seed).standard_normal((count, len(information)))
     q = sla.solve_triangular(sla.cholesky(information, lower=True), noise.T, lower=True, trans="T")
-    return Posterior((mode + (resolved_prior.basis @ q).T)[None], decisions, prior, "normal")
+    return posterior((mode + (resolved_prior.basis @ q).T)[None], decisions, prior)
 
 
 def seen(features: int, count: int, seed: int, blocks: list[Block] | None = None) -> Decisions:
@@ -95,7 +101,7 @@ def test_many_draws_are_believed_rather_than_the_approximation() -> None:
     # Draws half as wide as the approximation: a quarter of its variance is left.
     d = seen(3, 30, seed=2)
     wide = approximate(d, Normal(2.0), count=20_000)
-    narrow = Posterior(wide.draws / 2, d, Normal(2.0), "narrow")
+    narrow = posterior(wide.draws["value"] / 2, d, Normal(2.0))
     after, _ = covariances(d, Normal(2.0))
     shares = np.linalg.eigvalsh(after) / 4.0
     error = 5.7 * np.sqrt(
@@ -163,7 +169,7 @@ def test_what_looks_learnt_only_by_chance_is_not_called_learnt() -> None:
 def test_no_decision_that_compares_anything() -> None:
     d = Decisions([[1.0, 2.0], [3.0, 4.0]], [0, 1, 2], [0, 0])
     draws = np.random.default_rng(7).normal(0.0, 2.0, (1, 1000, 2))
-    found = identify(Posterior(draws, d, Normal(2.0), "prior"))
+    found = identify(posterior(draws, d, Normal(2.0)))
     np.testing.assert_array_equal(found.contraction, 0.0)
     assert not found.separable
     assert "The decisions inform 0 of 2 directions." in str(found)
@@ -260,7 +266,7 @@ def test_a_flat_prior_leaves_nothing_to_compare_with() -> None:
 def test_a_flat_prior_without_a_posterior_is_refused(won: list[list[float]]) -> None:
     draws = np.random.default_rng(0).standard_normal((1, 50, 2))
     with pytest.raises(ValueError, match=r"no posterior.*do not bound \([+-]"):
-        identify(Posterior(draws, pairs(won), Flat(), "by hand"))
+        identify(posterior(draws, pairs(won), Flat()))
 
 
 def test_a_coefficient_that_can_only_be_zero_is_no_division_by_zero() -> None:
@@ -293,11 +299,23 @@ def test_one_draw_and_fewer_draws_than_coefficients_are_enough() -> None:
         assert (found.sd_ratio < 1.0).all()
 
 
-def test_only_a_posterior_has_a_report() -> None:
+def test_only_choices_with_independent_noise_have_a_report() -> None:
+    games = rv.Rankings.from_lists([["a", "b"], ["b", "a"]])
+    skills = {"skill": np.zeros((1, 4, 2))}
+    ranking = rv.RankingPosterior(skills, games, rv.RankingModel(rv.Normal(1.0)), "by hand")
     with pytest.raises(
-        ValueError, match=r"identify needs a Posterior, such as rv\.fit returns, not list"
+        ValueError, match="what the data identify is not worked out for a RankingPosterior"
     ):
-        identify([1.0])  # type: ignore[arg-type]
+        ranking.identification()
+    labelled = Decisions(np.eye(2), [0, 2], [0], actions=["left", "right"])
+    noisy = ChoicePosterior(
+        {"value": np.zeros((1, 4, 2)), "noise_covariance": np.ones((1, 4, 1, 1))},
+        labelled,
+        ChoiceModel(noise=rv.CorrelatedNoise()),
+        "by hand",
+    )
+    with pytest.raises(ValueError, match="is worked out for independent noise"):
+        noisy.identification()
 
 
 def test_a_fitted_toy_mdp_is_reported_on() -> None:
@@ -305,10 +323,12 @@ def test_a_fitted_toy_mdp_is_reported_on() -> None:
     mdp = rv.random_mdp(rng, 5, 3)
     watched = mdp.simulate(rng, 3.0 * rng.standard_normal(5), 40)
     d = mdp.decisions(watched.states, watched.actions)
-    post = rv.fit(d, rv.Normal(5.0), draws=500, warmup=500, chains=2, thin=10, seed=1)
+    post = rv.fit(
+        d, rv.ChoiceModel(prior=rv.Normal(5.0)), draws=500, warmup=500, chains=2, thin=10, seed=1
+    )
     found = identify(post)
     assert found.directions.shape == (5, 4)
     assert found.informed >= 1
     assert (np.diff(found.contraction) <= 0).all()
     np.testing.assert_allclose(found.directions.sum(axis=0), 0.0, atol=1e-9)
-    np.testing.assert_allclose(found.posterior_sd, post.sd)
+    np.testing.assert_allclose(found.posterior_sd, post.sd())

@@ -18,10 +18,11 @@ import scipy.sparse as sp
 from revealed._types import Floats
 from revealed.data.decisions import Block, Decisions
 from revealed.io.netcdf import CHECKSUM_MARK
+from revealed.models.choice import ChoiceModel
 from revealed.models.likelihood import log_likelihood
 from revealed.models.priors import Flat, Normal, Prior
+from revealed.results.choice import ChoicePosterior
 from revealed.results.load import load
-from revealed.results.posterior import Posterior
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # ArviZ 0.23 announces 1.0 once a day
@@ -45,14 +46,17 @@ def draws(chains: int = 4, count: int = 500, width: int = 3, seed: int = 0) -> F
 
 
 def posterior(
-    prior: Prior | None = None, decisions: Decisions | None = None, **changes: Any
-) -> Posterior:
+    prior: Prior | None = None,
+    decisions: Decisions | None = None,
+    value: Floats | None = None,
+    **changes: Any,
+) -> ChoicePosterior:
     given: dict[str, Any] = {
-        "draws": draws(),
-        "decisions": decisions or Decisions(**FULL),
-        "prior": prior or Normal(2.0, sum_to_zero=True),
+        "draws": {"value": draws() if value is None else value},
+        "data": decisions or Decisions(**FULL),
+        "model": ChoiceModel(prior=prior or Normal(2.0, sum_to_zero=True)),
         "sampler": "px-both",
-        "stats": {"acceptance_rate": np.linspace(0, 1, 2000).reshape(4, 500)},
+        "sample_stats": {"acceptance_rate": np.linspace(0, 1, 2000).reshape(4, 500)},
         "settings": {
             "seed": 2**80,
             "draws": 500,
@@ -61,7 +65,7 @@ def posterior(
             "complete": True,
         },
     }
-    return Posterior(**{**given, **changes})
+    return ChoicePosterior(**{**given, **changes})
 
 
 def assert_same(a: Any, b: Any) -> None:
@@ -100,19 +104,24 @@ def test_reads_as_arrays() -> None:
     post = posterior()
     assert post.names == ("V(1)", "V(2)", "größe")
     assert post.values.shape == (2000, 3)
-    np.testing.assert_array_equal(post.values[500], post.draws[1, 0])
-    np.testing.assert_array_equal(post["V(2)"], post.draws[:, :, 1])
-    np.testing.assert_allclose(post.mean, post.draws.mean(axis=(0, 1)), rtol=1e-12)
-    np.testing.assert_allclose(post.sd, post.draws.std(axis=(0, 1), ddof=1), rtol=1e-12)
-    assert repr(post) == "<Posterior: 4 chains of 500 draws, 3 coefficients, sampler px-both>"
+    np.testing.assert_array_equal(post.values[500], post.draws["value"][1, 0])
+    np.testing.assert_array_equal(post["V(2)"], post.draws["value"][:, :, 1])
+    np.testing.assert_allclose(post.mean(), post.draws["value"].mean(axis=(0, 1)), rtol=1e-12)
+    np.testing.assert_allclose(post.sd(), post.draws["value"].std(axis=(0, 1), ddof=1), rtol=1e-12)
+    assert repr(post) == "<ChoicePosterior: 4 chains of 500 draws, 3 coefficients, sampler px-both>"
 
 
 def test_is_frozen() -> None:
     mine = draws()
-    post = posterior(draws=mine)
+    post = posterior(value=mine)
     mine[0, 0, 0] = 99.0
-    assert post.draws[0, 0, 0] != 99.0
-    for array in (post.draws, post.values, post["V(1)"], post.stats["acceptance_rate"]):
+    assert post.draws["value"][0, 0, 0] != 99.0
+    for array in (
+        post.draws["value"],
+        post.values,
+        post["V(1)"],
+        post.sample_stats["acceptance_rate"],
+    ):
         with pytest.raises(ValueError, match="read-only"):
             array[0, 0] = 1.0
 
@@ -131,20 +140,28 @@ def test_settings_become_plain() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"draws": draws()[0]}, r"draws must be a \(chain, draw, K\) array.*\(500, 3\)"),
-        ({"draws": draws()[:, :0]}, r"at least one draw; its shape is \(4, 0, 3\)"),
+        ({"value": draws()[0]}, r"draws of value must be a \(chain, draw, 3\) array.*\(500, 3\)"),
+        ({"value": draws()[:, :0]}, r"at least one draw; its shape is \(4, 0, 3\)"),
         (
-            {"draws": draws(width=2), "stats": {}},
-            "draws of 2 coefficients, but the decisions have 3",
+            {"value": draws(width=2), "sample_stats": {}},
+            r"draws of value must be a \(chain, draw, 3\) array .*; its shape is \(4, 500, 2\)",
+        ),
+        ({"draws": {}}, "this model has the parameters value, and there are draws of none"),
+        (
+            {"draws": {"value": draws(), "prior_sd": draws()[:, :, 0]}},
+            "this model has the parameters value, and there are draws of value, prior_sd",
         ),
         ({"decisions": Decisions(ROWS, [0, 2, 5])}, "these decisions carry no choices"),
-        ({"prior": 2500.0}, r"prior must be rv.Normal\(sd\) or rv.Flat\(\), not 2500.0"),
+        ({"prior": 2500.0}, r"prior must be rv.Normal\(sd\) or rv.Flat\(\); it is 2500.0"),
         (
-            {"stats": {"acceptance_rate": np.zeros(4)}},
+            {"sample_stats": {"acceptance_rate": np.zeros(4)}},
             r"the stat 'acceptance_rate' has shape \(4,\); it needs .* \(4, 500\)",
         ),
-        ({"stats": {"log weight": np.zeros((4, 500))}}, "the stat 'log weight' needs another name"),
-        ({"stats": {"chain": np.zeros((4, 500))}}, "the stat 'chain' needs another name"),
+        (
+            {"sample_stats": {"log weight": np.zeros((4, 500))}},
+            "the stat 'log weight' needs another name",
+        ),
+        ({"sample_stats": {"chain": np.zeros((4, 500))}}, "the stat 'chain' needs another name"),
         (
             {"settings": {"sampler": object()}},
             "the settings must be text, numbers, lists and mappings only",
@@ -163,7 +180,7 @@ def test_refuses_draws_that_are_not_finite(bad: float) -> None:
     with pytest.raises(
         ValueError, match=rf"chain 2, draw 7: V\(2\) is {bad}; draws must be finite"
     ):
-        posterior(draws=wrong)
+        posterior(value=wrong)
 
 
 def test_refuses_an_unknown_coefficient() -> None:
@@ -185,7 +202,7 @@ def test_summary_of_a_good_run() -> None:
 
 
 def test_summary_of_chains_that_disagree() -> None:
-    summary = posterior(draws=draws() + np.arange(4)[:, None, None] * [0.0, 1.0, 0.0]).summary()
+    summary = posterior(value=draws() + np.arange(4)[:, None, None] * [0.0, 1.0, 0.0]).summary()
     assert not summary.converged
     assert "Do not trust this yet: V(2): R-hat" in str(summary)
     assert "(should be below 1.01): the chains disagree; run longer" in str(summary)
@@ -204,10 +221,10 @@ def test_summary_knows_which_coefficient_can_only_be_zero() -> None:
     still[:, :, 2] = 0.0
     blocks = [Block("value", 2, sum_to_zero=True), Block("extra", 1, sum_to_zero=True)]
     centred = Decisions(**{**FULL, "blocks": blocks})
-    assert posterior(draws=still, decisions=centred, prior=Normal(2.0)).summary().converged
-    assert posterior(draws=still, prior=Flat(sum_to_zero=True)).summary().converged
+    assert posterior(value=still, decisions=centred, prior=Normal(2.0)).summary().converged
+    assert posterior(value=still, prior=Flat(sum_to_zero=True)).summary().converged
     stuck = posterior(
-        draws=still, decisions=centred, prior=Normal(2.0, sum_to_zero=False)
+        value=still, decisions=centred, prior=Normal(2.0, sum_to_zero=False)
     ).summary()
     assert stuck.warnings[0].startswith("größe: no draw ever moved")
 
@@ -229,6 +246,7 @@ PRIORS: dict[str, Prior] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:An ill-conditioned matrix")  # a variance of 1e-300
 @pytest.mark.parametrize("prior", PRIORS)
 def test_round_trip_of_priors(prior: str, tmp_path: Path) -> None:
     post = posterior(PRIORS[prior])
@@ -273,7 +291,7 @@ def test_round_trip_of_sparse_rows(zeros: bool, tmp_path: Path) -> None:
 
 def test_round_trip_of_a_bare_posterior(tmp_path: Path) -> None:
     one = Decisions([[1.0], [2.0]], [0, 2], [0])
-    post = Posterior(np.array([[[-0.0]]]), one, Flat(), "da")
+    post = ChoicePosterior({"value": np.array([[[-0.0]]])}, one, ChoiceModel(prior=Flat()), "da")
     post.save(tmp_path / "player.nc")
     back = load(str(tmp_path / "player.nc"))
     assert_same(back, post)
@@ -288,7 +306,7 @@ def test_round_trip_of_stats(tmp_path: Path) -> None:
         "steps": rng.integers(0, 9, (4, 500)).astype(np.int32),
         "log_weight": np.where(rng.random((4, 500)) < 0.1, np.nan, -np.inf),
     }
-    post = posterior(stats=stats)
+    post = posterior(sample_stats=stats)
     post.save(tmp_path / "player.nc")
     assert_same(load(tmp_path / "player.nc"), post)
 
@@ -299,7 +317,7 @@ def test_round_trip_of_a_large_prior(tmp_path: Path) -> None:
     covariance = np.cov(
         np.random.default_rng(0).standard_normal((width, 2 * width))
     )  # far beyond 64 KiB of text
-    post = posterior(Normal(covariance=covariance), d, draws=draws(width=width))
+    post = posterior(Normal(covariance=covariance), d, value=draws(width=width))
     post.save(tmp_path / "player.nc")
     assert_same(load(tmp_path / "player.nc"), post)
 
@@ -307,7 +325,7 @@ def test_round_trip_of_a_large_prior(tmp_path: Path) -> None:
 def test_saving_replaces_and_leaves_nothing_else(tmp_path: Path) -> None:
     posterior().save(tmp_path / "player.nc")
     first = (tmp_path / "player.nc").read_bytes()
-    second = posterior(draws=draws(seed=1))
+    second = posterior(value=draws(seed=1))
     with (tmp_path / "player.nc").open("rb") as reader:
         second.save(tmp_path / "player.nc")
         assert reader.read() == first  # whoever was reading the old file still has it whole
@@ -368,7 +386,7 @@ def test_a_full_disk_leaves_the_old_file_alone(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     try:
         with pytest.raises(ValueError, match="cannot be written: File too large"):
-            posterior(draws=draws(seed=1)).save(tmp_path / "player.nc")
+            posterior(value=draws(seed=1)).save(tmp_path / "player.nc")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert_same(load(tmp_path / "player.nc"), old)
@@ -466,8 +484,10 @@ def edited(path: Path, **attributes: Any) -> Path:
 @pytest.mark.parametrize(
     "attributes",
     [
-        {"prior": "{"},
-        {"prior": json.dumps({"kind": "cauchy"})},
+        {"model": "{"},
+        {"model": json.dumps({"part": "Normal"})},
+        {"model": json.dumps({"part": "ChoiceModel", "colour": 1})},
+        {"data": "Boards"},
         {"blocks": json.dumps([["value", 99, False]])},
         {"format_version": "one"},
     ],
@@ -477,19 +497,26 @@ def test_refuses_attributes_that_make_no_sense(attributes: dict[str, Any], tmp_p
         load(edited(tmp_path / "player.nc", **attributes))
 
 
+def test_a_part_that_nobody_has_imported_is_named(tmp_path: Path) -> None:
+    model = json.dumps({"part": "Cauchy"})
+    with pytest.raises(ValueError, match=r"has the part 'Cauchy', .* import the module"):
+        load(edited(tmp_path / "player.nc", model=model))
+
+
 def test_refuses_a_file_with_a_part_missing(tmp_path: Path) -> None:
     import h5py
 
-    for part in (
-        "posterior/v",
-        "posterior/coefficient",
-        "constant_data/ids",
-        "constant_data/rows",
-        "observed_data",
+    for parts in (
+        ["posterior/value"],
+        ["posterior/coefficient", "constant_data/coefficient"],  # each can stand in for the other
+        ["constant_data/ids"],
+        ["constant_data/rows"],
+        ["observed_data"],
     ):
         posterior().save(tmp_path / "player.nc")
         with h5py.File(tmp_path / "player.nc", "r+") as file:
-            del file[part]
+            for part in parts:
+                del file[part]
         with pytest.raises(ValueError, match="is damaged or cut short and cannot be read"):
             load(tmp_path / "player.nc")
 
@@ -497,9 +524,9 @@ def test_refuses_a_file_with_a_part_missing(tmp_path: Path) -> None:
 def test_refuses_a_newer_format(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError,
-        match=r"written by a newer version of revealed \(file format 4; this one reads 3\)",
+        match=r"written by a newer version of revealed \(file format 5; this one reads 4\)",
     ):
-        load(edited(tmp_path / "player.nc", format_version=4))
+        load(edited(tmp_path / "player.nc", format_version=5))
 
 
 @pytest.mark.parametrize("mark", ["pymc", ""])
@@ -521,13 +548,13 @@ old_arviz = pytest.mark.skipif(
 def test_to_arviz_has_the_groups_and_names() -> None:
     post = posterior()
     idata = post.to_arviz(log_likelihood=False)
-    assert idata["posterior"]["v"].dims == ("chain", "draw", "coefficient")
+    assert idata["posterior"]["value"].dims == ("chain", "draw", "coefficient")
     assert list(idata["posterior"]["coefficient"].values) == ["V(1)", "V(2)", "größe"]
     np.testing.assert_array_equal(
-        idata["posterior"]["v"].sel(coefficient="V(2)").values, post["V(2)"]
+        idata["posterior"]["value"].sel(coefficient="V(2)").values, post["V(2)"]
     )
     np.testing.assert_array_equal(
-        idata["sample_stats"]["acceptance_rate"].values, post.stats["acceptance_rate"]
+        idata["sample_stats"]["acceptance_rate"].values, post.sample_stats["acceptance_rate"]
     )
     assert idata["observed_data"]["chosen"].sel(decision="game 2") == 2
     constant = idata["constant_data"]
@@ -538,21 +565,30 @@ def test_to_arviz_has_the_groups_and_names() -> None:
     assert list(constant["actions"].values) == FULL["actions"]
     assert list(constant["groups"].values) == FULL["groups"]
     assert idata.attrs["created_by"] == "revealed"
-    assert idata.attrs["format_version"] == 3
+    assert idata.attrs["format_version"] == 4
     assert idata.attrs["sampler"] == "px-both"
     assert json.loads(idata.attrs["settings"]) == post.settings
-    assert json.loads(idata.attrs["prior"]) == {
-        "kind": "normal",
-        "sd": 2.0,
-        "mean": 0.0,
-        "sum_to_zero": True,
-        "covariance": None,
+    assert json.loads(idata.attrs["model"]) == {
+        "part": "ChoiceModel",
+        "prior": {
+            "part": "Normal",
+            "sd": 2.0,
+            "mean": 0.0,
+            "sum_to_zero": True,
+            "covariance": None,
+        },
+        "noise": {"part": "NormalNoise"},
+        "groups": {"part": "Pooled"},
+        "transitions": {"part": "Known"},
     }
+    assert idata.attrs["data"] == "Decisions"
     assert json.loads(idata.attrs["blocks"]) == [["value", 2, True], ["extra", 1, False]]
 
 
 def test_to_arviz_with_sparse_rows_and_nothing_optional() -> None:
-    post = posterior(decisions=Decisions(sp.csr_array(np.array(ROWS)), [0, 2, 5], [1, 2]), stats={})
+    post = posterior(
+        decisions=Decisions(sp.csr_array(np.array(ROWS)), [0, 2, 5], [1, 2]), sample_stats={}
+    )
     idata = post.to_arviz(log_likelihood=False)
     constant = idata["constant_data"]
     parts = (
@@ -575,14 +611,16 @@ def test_to_arviz_gives_a_tree_where_there_is_no_inference_data(
     assert isinstance(tree, xr.DataTree)
     assert set(tree.children) == {"posterior", "sample_stats", "observed_data", "constant_data"}
     assert tree.attrs["created_by"] == "revealed"
-    np.testing.assert_array_equal(tree["posterior/v"].values, posterior().draws)
+    np.testing.assert_array_equal(tree["posterior/value"].values, posterior().draws["value"])
 
 
-def assert_reads_like(read: Any, post: Posterior) -> None:
-    np.testing.assert_array_equal(read["posterior"]["v"].values, post.draws)
+def assert_reads_like(read: Any, post: ChoicePosterior) -> None:
+    np.testing.assert_array_equal(read["posterior"]["value"].values, post.draws["value"])
     assert list(read["posterior"]["coefficient"].values) == list(post.names)
     assert read["sample_stats"]["accepted"].dtype == bool
-    np.testing.assert_array_equal(read["sample_stats"]["accepted"].values, post.stats["accepted"])
+    np.testing.assert_array_equal(
+        read["sample_stats"]["accepted"].values, post.sample_stats["accepted"]
+    )
     assert list(read["observed_data"]["chosen"].values) == [1, 2]
     assert list(read["constant_data"]["actions"].values) == FULL["actions"]
     assert read.attrs["created_by"] == "revealed"
@@ -591,7 +629,7 @@ def assert_reads_like(read: Any, post: Posterior) -> None:
 def test_arviz_opens_the_file(tmp_path: Path) -> None:
     import xarray as xr
 
-    post = posterior(stats={"accepted": draws()[:, :, 0] > 0})
+    post = posterior(sample_stats={"accepted": draws()[:, :, 0] > 0})
     post.save(tmp_path / "player.nc")
     with xr.open_datatree(tmp_path / "player.nc", engine="h5netcdf") as tree:  # as ArviZ 1.x does
         assert set(tree.children) == {"posterior", "sample_stats", "observed_data", "constant_data"}
@@ -600,12 +638,12 @@ def test_arviz_opens_the_file(tmp_path: Path) -> None:
 
 @old_arviz
 def test_old_arviz_opens_the_file(tmp_path: Path) -> None:
-    post = posterior(stats={"accepted": draws()[:, :, 0] > 0})
+    post = posterior(sample_stats={"accepted": draws()[:, :, 0] > 0})
     post.save(tmp_path / "player.nc")
     idata = az.from_netcdf(str(tmp_path / "player.nc"))
     assert set(idata.groups()) == {"posterior", "sample_stats", "observed_data", "constant_data"}
     assert_reads_like(idata, post)
-    assert list(az.summary(idata).index) == ["v[V(1)]", "v[V(2)]", "v[größe]"]
+    assert list(az.summary(idata).index) == ["value[V(1)]", "value[V(2)]", "value[größe]"]
 
 
 @old_arviz
@@ -622,8 +660,8 @@ def test_a_file_that_arviz_wrote_loads_again(tmp_path: Path) -> None:
 def test_log_likelihood_of_every_choice(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     d = Decisions(rng.standard_normal((60, 3)), np.arange(0, 61, 3), rng.integers(0, 3, 20))
-    post = posterior(decisions=d, draws=0.1 * draws(), stats={})
-    exact = log_likelihood(d, post.draws[2, 7])
+    post = posterior(decisions=d, value=0.1 * draws(), sample_stats={})
+    exact = log_likelihood(d, post.draws["value"][2, 7])
     idata = post.to_arviz()
     choice = idata["log_likelihood"]["choice"]
     assert choice.dims == ("chain", "draw", "decision")

@@ -12,10 +12,11 @@ from scipy.special import log_ndtr, ndtr
 import revealed as rv
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
+from revealed.models.choice import ChoiceModel
 from revealed.models.likelihood import choice_probabilities
 from revealed.models.priors import Normal
+from revealed.results.choice import ChoicePosterior
 from revealed.results.policy import policy
-from revealed.results.posterior import Posterior
 from revealed.results.prediction import METHODS, predict
 from tests.support.cases import choose, ragged_offers
 
@@ -24,9 +25,10 @@ policies = importlib.import_module("revealed.results.policy")
 ROOT_TWO = np.sqrt(2.0)
 
 
-def posterior(draws: Any, decisions: Decisions) -> Posterior:
+def posterior(draws: Any, decisions: Decisions) -> ChoicePosterior:
     """A posterior made of these draws (S, K)."""
-    return Posterior(np.asarray(draws, dtype=np.float64)[None], decisions, Normal(2.0), "by hand")
+    value = np.asarray(draws, dtype=np.float64)[None]
+    return ChoicePosterior({"value": value}, decisions, ChoiceModel(prior=Normal(2.0)), "by hand")
 
 
 def pair(gaps: list[float], chosen: list[int] | None = None) -> Decisions:
@@ -335,7 +337,15 @@ def test_a_fitted_posterior_predicts_better_than_chance() -> None:
     offers, v = ragged_offers(3, 200, seed=16), np.array([2.0, -1.0, 0.5])
     d = offers.with_choices(choose(np.random.default_rng(17), offers, v)[0])
     learn, test = d[:40], d[40:]
-    post = rv.fit(learn, rv.Normal(2.0), draws=500, warmup=500, chains=2, thin=10, seed=1)
+    post = rv.fit(
+        learn,
+        rv.ChoiceModel(prior=rv.Normal(2.0)),
+        draws=500,
+        warmup=500,
+        chains=2,
+        thin=10,
+        seed=1,
+    )
     guess = -np.log(test.sizes).mean()
     for method in METHODS:
         found = predict(post, test, method)

@@ -119,7 +119,7 @@ def test_healthy_runs_of_every_sampler_are_not_blamed(sampler: str) -> None:
     decisions = offers.with_choices(choose(np.random.default_rng(1), offers, np.arange(5.0))[0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rv.NotConvergedWarning)
-        post = rv.fit(decisions, rv.Normal(2.0), sampler=sampler, seed=1)
+        post = rv.fit(decisions, rv.ChoiceModel(prior=rv.Normal(2.0)), sampler=sampler, seed=1)
     assert post.summary()._problems_of_tails() == []
 
 
@@ -127,15 +127,17 @@ def test_healthy_runs_of_other_models_are_not_blamed() -> None:
     """A population, correlated noise and a ranking."""
     rng = np.random.default_rng(1)
     rows, actions = rng.standard_normal((180, 2)), ["a", "b", "c"] * 60
-    offers = Decisions(rows, np.arange(61) * 3, actions=actions)
-    decisions = offers.with_choices(choose(rng, offers, np.array([0.5, -0.5]))[0])
     people = [f"person {i % 5}" for i in range(60)]
+    offers = Decisions(rows, np.arange(61) * 3, actions=actions, groups=people)
+    decisions = offers.with_choices(choose(rng, offers, np.array([0.5, -0.5]))[0])
+    populations = rv.ChoiceModel(groups=rv.Hierarchical())
+    correlated = rv.ChoiceModel(noise=rv.CorrelatedNoise(base="a"))
     games = [rng.permutation(["a", "b", "c", "d"]).tolist() for _ in range(40)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rv.NotConvergedWarning)
         found = [
-            rv.fit_population(decisions, people, draws=500, seed=1).summary(),
-            rv.fit(decisions, noise=rv.CorrelatedNoise(base="a"), draws=300, seed=1).summary(),
-            rv.rank(games, draws=500, seed=1, progress=False).summary(),
+            rv.fit(decisions, populations, draws=500, seed=1).summary(),
+            rv.fit(decisions, correlated, draws=300, seed=1).summary(),
+            rv.fit(games, rv.RankingModel(), draws=500, seed=1, progress=False).summary(),
         ]
     assert [s._problems_of_tails() for s in found] == [[], [], []]

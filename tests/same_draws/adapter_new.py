@@ -195,25 +195,51 @@ def mdp_reward(m: Any, value: Any, discount: float, noise: bool = False, action_
 def fit(
     d: Any, prior: Any = None, engine: str = "auto", options: Any = None, noise: Any = None, init: Any = None, **run: Any
 ) -> Any:
-    return rv.fit(d, prior, SAMPLERS.get(engine, engine), options=options, noise=noise, init=init, progress=False, **run)
+    model = rv.ChoiceModel(prior=prior, noise=noise or rv.NormalNoise())
+    return rv.fit(d, model, sampler=SAMPLERS.get(engine, engine), options=options, init=init, **_run(run))
+
+
+def _run(run: dict[str, Any]) -> dict[str, Any]:
+    """What `rv.fit` is given: threads and cluster are its executor."""
+    given = {name: value for name, value in run.items() if name not in ("threads", "cluster")}
+    return {"progress": False, "executor": run.get("cluster", run.get("threads")), **given}
+
+
+def _grouped(d: Any, by: Any) -> Any:
+    """Decisions with their groups: a table with the name of its column, or decisions with a label each or their own."""
+    if not isinstance(d, rv.Decisions):
+        return rv.from_dataframe(d, group=by or "group")
+    if by is None or isinstance(by, str):
+        return d
+    return rv.Decisions(
+        d.rows, d.start, d.chosen, names=d.names, blocks=d.blocks, actions=d.actions, groups=by, ids=d.ids
+    )
 
 
 def fit_population(d: Any, by: Any = None, prior: Any = None, sd_scale: float = 5.0, **run: Any) -> Any:
-    return rv.fit_population(d, by, prior, sd_scale, progress=False, **run)
+    return rv.fit(_grouped(d, by), rv.ChoiceModel(prior=prior, groups=rv.Hierarchical(sd_scale)), **_run(run))
 
 
 def fit_each(d: Any, by: Any = None, prior: Any = None, engine: str = "auto", options: Any = None, **run: Any) -> Any:
-    return rv.fit_separately(d, by, prior, SAMPLERS.get(engine, engine), options=options, progress=False, **run)
+    model = rv.ChoiceModel(prior=prior, groups=rv.Separate())
+    return rv.fit(_grouped(d, by), model, sampler=SAMPLERS.get(engine, engine), options=options, **_run(run))
 
 
 def learn_mdp(trajectories: Any, states: Any, actions: Any, **given: Any) -> Any:
     """trajectories: (states, actions), or a list of such. Also concentration, prior, action_rewards, available, episodes, run."""
-    return rv.fit_mdp(trajectories, states, actions, progress=False, **given)
+    rows = {name: given.pop(name) for name in ("concentration", "available", "action_rewards") if name in given}
+    seen = rv.Trajectories(trajectories, states, actions, episodes=given.pop("episodes", None))
+    model = rv.ChoiceModel(prior=given.pop("prior", None), transitions=rv.Dirichlet(**rows))
+    return rv.fit(seen, model, **_run(given))
 
 
 def rank(results: Any, prior: Any = None, winner_only: bool = False, noise: str = "entry", columns: Any = None, **run: Any) -> Any:
     """results: lists of entries, best first; a table; a path. columns: {"game", "player", "position", "team"}."""
-    return rv.rank(results, prior, winner_only=winner_only, noise=noise, progress=False, **(columns or {}), **run)
+    lists = isinstance(results, list)
+    games = rv.Rankings.from_lists(results, winner_only) if lists else rv.read_rankings(
+        results, winner_only=winner_only, **(columns or {})
+    )
+    return rv.fit(games, rv.RankingModel(prior=prior, team_noise=noise), **_run(run))
 
 
 def stream(names: Any, prior: Any = None, particles: int = 1000, seed: int = 0, blocks: Any = None) -> Any:
@@ -250,27 +276,33 @@ def stream_numbers(s: Any, rows: Any, seed: int) -> Numbers:
 
 def draws_of(post: Any) -> np.ndarray:
     """(chain, draw, K) of a fit."""
-    return post.draws
+    return post.draws["value"]
+
+
+def _stats(found: Any) -> Numbers:
+    """Statistics of draws; the prior's sd was one of them."""
+    return dict(found.sample_stats) | {name: each for name, each in found.draws.items() if name == "prior_sd"}
 
 
 def numbers(found: Any) -> Numbers:
     """All that was drawn, by its kind."""
-    if isinstance(found, rv.Population):
-        return {"mean": found.mean, "covariance": found.covariance, "values": found.values, "stats": dict(found.stats)}
+    if isinstance(found, rv.HierarchicalPosterior):
+        mean, covariance = found.draws["population_mean"], found.draws["population_covariance"]
+        return {"mean": mean, "covariance": covariance, "values": found.draws["value"], "stats": _stats(found)}
     if isinstance(found, rv.RankingPosterior):
-        return {"skills": found.skills, "spread": found.spread, "margin": found.margin, "stats": dict(found.stats)}
+        return {"skills": found.draws["skill"], "spread": found.spread, "margin": found.margin, "stats": _stats(found)}
     if isinstance(found, rv.MDPPosterior):
-        return {"draws": found.value.draws, "transitions": found.transitions, "stats": dict(found.value.stats)}
-    if isinstance(found, rv.SeparatePosteriors):
+        return {"draws": found.draws["value"], "transitions": found.transitions, "stats": _stats(found)}
+    if isinstance(found, rv.SeparatePosterior):
         out: Numbers = {"stats": {}}
-        for label, post in found.items():
-            mine = numbers(post)
+        for label in found:
+            mine = numbers(found.select(group=label))
             out["stats"] |= {f"{label}/{name}": each for name, each in mine.pop("stats").items()}
             out |= {f"{label}/{name}": each for name, each in mine.items()}
         return out
-    out = {"draws": found.draws, "stats": dict(found.stats)}
-    if found.covariance is not None:
-        out["covariance"] = found.covariance
+    out = {"draws": found.draws["value"], "stats": _stats(found)}
+    if "noise_covariance" in found.draws:
+        out["covariance"] = found.draws["noise_covariance"]
     for name in ("pareto_k", "effective", "proposals", "passes", "decisions"):  # what "laplace" tells
         if name in found.settings:
             out[f"laplace/{name}"] = found.settings[name]
@@ -300,10 +332,8 @@ def summary_of_players(population: Any) -> Numbers:
 
 def log_likelihood_of(found: Any) -> np.ndarray:
     """(chain, draw, T) of every choice of what was fitted, as ArviZ gets it."""
-    return np.asarray(found.to_arviz(log_likelihood=True).log_likelihood[_LOG_NAMES[type(found).__name__]])
-
-
-_LOG_NAMES = {"Posterior": "choice", "MDPPosterior": "choice", "RankingPosterior": "order"}
+    (logs,) = found.to_arviz(log_likelihood=True).log_likelihood.data_vars.values()
+    return np.asarray(logs)
 
 
 def save(found: Any, path: Path) -> None:
@@ -312,8 +342,7 @@ def save(found: Any, path: Path) -> None:
 
 def load(path: Path, kind: str = "posterior") -> Any:
     """kind: posterior, population, ranking, mdp."""
-    readers: Any = {"population": rv.Population.load, "ranking": rv.RankingPosterior.load, "mdp": rv.MDPPosterior.load}
-    return readers.get(kind, rv.load)(path)
+    return rv.load(path)
 
 
 def _prediction_numbers(found: Any) -> Numbers:
@@ -341,7 +370,7 @@ def policy(post: Any, d: Any) -> Numbers:
 
 
 def identify(post: Any) -> Numbers:
-    found = rv.identify(post)
+    found = post.identification()
     out = {
         "posterior_sd": found.posterior_sd, "directions": found.directions, "learnt": found.contraction, "untested": found.unidentified,
         "explained": found.explained, "decisions": found.decisions,
@@ -368,10 +397,10 @@ def compare(posts: dict[str, Any]) -> Numbers:
 def population_more(p: Any, label: Any, new: Any, d: Any, by: Any) -> Numbers:
     """One player, a new one, predictions of decisions by some players among whom `new` are new, and shrinkage."""
     shrunk = p.shrinkage()
-    out = {f"player/{name}": each for name, each in numbers(p.group(label)).items() if name != "stats"}
-    out |= {f"player prediction/{name}": each for name, each in predict(p.group(label), d).items()}
-    out |= {f"prediction/{name}": each for name, each in _prediction_numbers(p.predict(d, by, new, 3)).items()}
-    out |= {"sd": p.sd, "new_player": p.new_group(5), "separate": shrunk.unpooled, "shrunken": shrunk.pooled}
+    out = {f"player/{name}": each for name, each in numbers(p.select(group=label)).items() if name != "stats"}
+    out |= {f"player prediction/{name}": each for name, each in predict(p.select(group=label), d).items()}
+    out |= {f"prediction/{name}": each for name, each in _prediction_numbers(p.predict(_grouped(d, by), new, 3)).items()}
+    out |= {"sd": p.population_sd, "new_player": p.new_group(5), "separate": shrunk.unpooled, "shrunken": shrunk.pooled}
     return out | {"kept": shrunk.shrinkage_factor, "centre": shrunk.centre}
 
 
@@ -429,7 +458,7 @@ def classifier_numbers(c: Any, X: Any, y: Any, decision: Any = None) -> Numbers:
     out = {f"fit/{name}": each for name, each in numbers(c.posterior_).items() if name != "stats"}
     more = {} if decision is None else {"decision": decision}
     return out | {
-        "stats": dict(c.posterior_.stats), "coef": c.coef_, "coef_sd": c.coef_sd_, "intercept": c.intercept_,
+        "stats": _stats(c.posterior_), "coef": c.coef_, "coef_sd": c.coef_sd_, "intercept": c.intercept_,
         "predict": c.predict(X, **more), "proba": c.predict_proba(X, **more), "score": c.score(X, y, **more),
     }  # fmt: skip
 
@@ -526,8 +555,8 @@ def _shorter(*modules: Any) -> Any:
     before = [module.fit_quietly for module in modules]
     fit_quietly = before[0]
 
-    def learn(decisions: Any, prior: Any, sampler: str = "auto", **more: Any) -> Any:
-        return fit_quietly(decisions, prior, sampler, **{"draws": 200, **more, "chains": 2, "warmup": 200})
+    def learn(data: Any, model: Any = None, **more: Any) -> Any:
+        return fit_quietly(data, model, **{"draws": 200, **more, "chains": 2, "warmup": 200})
 
     try:
         for module in modules:
@@ -583,7 +612,7 @@ def paper_human(games: Any, seed: int) -> Numbers:
 
 def paper_tetris(seed: int, length: int) -> Numbers:
     """Pieces of experiment 1 with one seed: recovery, literal rotations, mixing, acceptance, survival and lengths."""
-    from revealed.api.quiet import fit_quietly as learn
+    from revealed.api import fit_quietly as learn
     from revealed.replication import tetris, tetris_mixing, tetris_play
     from revealed.replication.tetris_players import PLAN, VALUES, player_generator, thin_draws
 
@@ -592,9 +621,10 @@ def paper_tetris(seed: int, length: int) -> Numbers:
     posts: Any = {}
     for name in VALUES:
         d = world.decisions(paths[name][0])
-        posts[name] = {n: [learn(d[:n], rv.Normal(PLAN.prior_sd), seed=seed, draws=250)] for n in (50, 100)}
+        model = rv.ChoiceModel(prior=rv.Normal(PLAN.prior_sd))
+        posts[name] = {n: [learn(d[:n], model, seed=seed, draws=250)] for n in (50, 100)}
         out[f"errors/{name}"] = rv.predict(thin_draws(posts[name][50][0].values), d[100:], "vote", seed=seed).error_rate
-        out[f"draws/{name}"] = posts[name][50][0].draws
+        out[f"draws/{name}"] = posts[name][50][0].draws["value"]
     told: Numbers = {}
     with _shorter(tetris, tetris_mixing):
         tetris._recovery_section(posts, seed, told, _quiet)

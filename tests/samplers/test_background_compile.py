@@ -9,9 +9,9 @@ import pytest
 
 import revealed as rv
 from revealed.kernels import _compile
-from revealed.models.priors import resolve_prior
 from revealed.samplers.background_compile import start_background_compile
-from revealed.samplers.registry import make_sampler
+from revealed.samplers.model_kind import kind_of
+from revealed.samplers.registry import REGISTRY, BuildArguments
 
 FIRST_FIT = """
 import revealed as rv
@@ -21,7 +21,7 @@ compile_deferred_kernels()
 kernels = [kernel for kernel, _ in deferred_kernels()]
 known = [len(kernel.overloads) for kernel in kernels]
 d = rv.Decisions([[1.0, 0.0], [0.0, 1.0]] * 20, start=range(0, 41, 2), chosen=[0] * 14 + [1] * 6)
-rv.fit(d, rv.Normal(1.0), chains=1, progress=False)
+rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.0)), chains=1, progress=False)
 print(known, [len(kernel.overloads) for kernel in kernels])
 """
 SWITCH = "REVEALED_BACKGROUND_COMPILE"
@@ -97,7 +97,9 @@ def test_no_process_is_started_outside_the_main_thread() -> None:
 @pytest.mark.usefixtures("cold")
 def test_fit_starts_it_and_building_a_sampler_does_not() -> None:
     d = rv.Decisions([[1.0, 0.0], [0.0, 1.0]] * 2, start=[0, 2, 4], chosen=[0, 1])
-    prior = rv.Normal(1.0)
-    make_sampler("composite", d, resolve_prior(prior, d), {})
+    model = rv.ChoiceModel(prior=rv.Normal(1.0))
+    entry = REGISTRY.find("composite", kind_of(model))
+    assert entry.build is not None
+    entry.build(model.resolve(d), BuildArguments({}, draws=10))
     with pytest.raises(Started):
-        rv.fit(d, prior, progress=False)
+        rv.fit(d, model, progress=False)

@@ -33,12 +33,18 @@ def simulated() -> Decisions:
     return offers.with_choices(choose(rng, offers, np.array([1.0, -0.5]))[0])
 
 
-def quick(fit: Any = rv.fit_population, **settings: Any) -> Any:
+HIERARCHICAL = rv.ChoiceModel(groups=rv.Hierarchical())
+SEPARATE = rv.ChoiceModel(groups=rv.Separate())
+
+
+def quick(model: rv.ChoiceModel = HIERARCHICAL, **settings: Any) -> Any:
     """A short fit whose convergence does not matter."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rv.NotConvergedWarning)
-        return fit(
-            simulated(), **{"draws": 4, "warmup": 8, "chains": 2, "progress": False, **settings}
+        return rv.fit(
+            simulated(),
+            model,
+            **{"draws": 4, "warmup": 8, "chains": 2, "progress": False, **settings},
         )
 
 
@@ -67,16 +73,17 @@ def small_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shares, "DECISIONS_PER_PARTITION", 40)
 
 
-def assert_same(one: rv.Population, other: rv.Population) -> None:
-    for name in ("values", "mean", "covariance"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+def assert_same(one: rv.Posterior, other: rv.Posterior) -> None:
+    assert list(one.draws) == list(other.draws)
+    for name, draws in one.draws.items():
+        np.testing.assert_array_equal(draws, other.draws[name])
 
 
 @pytest.mark.usefixtures("small_shares")
 def test_draws_do_not_depend_on_who_works(two: Any) -> None:
-    one = quick(threads=1)
-    assert_same(one, quick(threads=3))
-    assert_same(one, quick(cluster=two))
+    one = quick(executor=1)
+    assert_same(one, quick(executor=3))
+    assert_same(one, quick(executor=two))
 
 
 @pytest.mark.slow
@@ -85,14 +92,14 @@ def test_draws_do_not_depend_on_who_works(two: Any) -> None:
 def test_draws_do_not_depend_on_how_many_work(workers: int, threads: int) -> None:
     client, cluster = client_of(workers, threads)
     with cluster, client:
-        assert_same(quick(threads=1), quick(cluster=client))
+        assert_same(quick(executor=1), quick(executor=client))
 
 
 @pytest.mark.usefixtures("small_shares")
 @pytest.mark.parametrize("turn", [3, 9])
 def test_a_lost_worker_is_survived(two: Any, turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed in the middle of the warm-up, and of the draws: the draws are those of a run in which nobody died."""
-    whole = quick(threads=1)
+    whole = quick(executor=1)
     iterate, killed = running.Run.iterate, []
 
     def deadly(run: running.Run) -> Any:
@@ -104,25 +111,26 @@ def test_a_lost_worker_is_survived(two: Any, turn: int, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(running, "CHUNK_SECONDS", 1e-5)
     monkeypatch.setattr(running.Run, "iterate", deadly)
-    assert_same(whole, quick(cluster=two))
+    assert_same(whole, quick(executor=two))
     assert killed
 
 
-def test_each_controller_alone_has_the_same_draws_anywhere(two: Any) -> None:
-    one = quick(rv.fit_separately, threads=1)
-    for other in (quick(rv.fit_separately, threads=3), quick(rv.fit_separately, cluster=two)):
+def test_each_group_alone_has_the_same_draws_anywhere(two: Any) -> None:
+    one = quick(SEPARATE, executor=1)
+    for other in (quick(SEPARATE, executor=3), quick(SEPARATE, executor=two)):
         assert list(one) == list(other)
-        for label in one:
-            np.testing.assert_array_equal(one[label].draws, other[label].draws)
+        assert_same(one, other)
 
 
-@pytest.mark.parametrize("fit", [rv.fit, rv.fit_population, rv.fit_separately])
-def test_what_is_no_cluster_is_refused(fit: Any) -> None:
-    with pytest.raises(ValueError, match=r"cluster must be a dask.distributed.Client, not str"):
-        quick(fit, cluster="tcp://127.0.0.1:8786")
+@pytest.mark.parametrize("model", [rv.ChoiceModel(), HIERARCHICAL, SEPARATE])
+def test_what_is_no_cluster_is_refused(model: rv.ChoiceModel) -> None:
+    with pytest.raises(
+        ValueError, match=r"executor must be .* or a dask.distributed.Client, not str"
+    ):
+        quick(model, executor="tcp://127.0.0.1:8786")
     client, cluster = client_of(0)
     with cluster, client, pytest.raises(ValueError, match="the cluster has no workers yet"):
-        quick(fit, cluster=client)
+        quick(model, executor=client)
 
 
 DIGEST = """
@@ -135,7 +143,8 @@ d = rv.Decisions(rng.standard_normal((240, 2)), np.arange(81) * 3, rng.integers(
 found = {}
 for what in sys.argv[1:]:
     how = {"draws": 10, "warmup": 30, "chains": 1, "progress": False}
-    draws = rv.fit(d, **how).draws if what == "fit" else rv.fit_population(d, **how).values
+    groups = rv.Pooled() if what == "pooled" else rv.Hierarchical()
+    draws = rv.fit(d, rv.ChoiceModel(groups=groups), **how).draws["value"]
     found[what] = hashlib.sha256(draws.tobytes()).hexdigest()
 print(sorted(found.items()))
 """
@@ -147,6 +156,6 @@ def test_draws_do_not_depend_on_what_a_process_did_before() -> None:
         subprocess.run(
             [sys.executable, "-c", DIGEST, *order], capture_output=True, text=True, check=True
         ).stdout
-        for order in (("fit", "population"), ("population", "fit"))
+        for order in (("pooled", "hierarchical"), ("hierarchical", "pooled"))
     ]
     assert told[0] == told[1]

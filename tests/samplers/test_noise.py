@@ -12,12 +12,10 @@ import pytest
 
 import revealed as rv
 from revealed._types import Floats
-from revealed.api.unknown_transitions import build_sampler
 from revealed.data.chunks import InMemoryChunks
 from revealed.data.unique import deduplicate
 from revealed.kernels import group_values
 from revealed.kernels.noise import NoiseArguments
-from revealed.mdp.transition_counts import TransitionCounts
 from revealed.models.likelihood import derivatives, posterior_mode
 from revealed.models.noise import Noise, NormalNoise
 from revealed.models.priors import resolve_prior
@@ -27,8 +25,9 @@ from revealed.samplers.executors import ThreadExecutor
 from revealed.samplers.hierarchical import HierarchicalSampler
 from revealed.samplers.ibis import IBISSampler
 from revealed.samplers.laplace import Laplace
-from revealed.samplers.registry import make_sampler
-from revealed.samplers.unknown_transitions import UnknownTransitionsSampler
+from revealed.samplers.model_kind import kind_of
+from revealed.samplers.registry import REGISTRY, BuildArguments
+from revealed.samplers.transition_problem import build_unknown_transitions
 from tests.kernels.test_noise import LOGISTIC, PRIOR, decisions
 from tests.support.cases import warmed_up_draws
 from tests.support.statistical_asserts import (
@@ -62,11 +61,14 @@ def assert_moments(draws: Floats) -> None:
 
 def test_composite_sampler_agrees_with_the_grid_and_has_no_augmentation() -> None:
     d = decisions()
-    sampler = make_sampler("auto", d, resolve_prior(PRIOR, d), {}, kernel=LOGISTIC.kernel())
+    model = rv.ChoiceModel(prior=PRIOR, noise=LOGISTIC)
+    build = REGISTRY.find("auto", kind_of(model)).build
+    assert build is not None
+    sampler = build(model.resolve(d), BuildArguments({}, 1000))
     assert isinstance(sampler, CompositeSampler)
     assert not sampler.can_augment
     rng = np.random.default_rng(3)
-    draws, _ = warmed_up_draws(rng, sampler, 500, 10_000)
+    draws = warmed_up_draws(rng, sampler, 500, 10_000)[0]["value"]
     assert_moments(draws)
     # the check can fail: under normal noise the means are others
     with pytest.raises(OutsideTolerance):
@@ -78,7 +80,7 @@ def test_composite_sampler_agrees_with_the_grid_and_has_no_augmentation() -> Non
 def test_composite_sampler_runs_under_other_priors(prior: Any) -> None:
     d = decisions()
     sampler = CompositeSampler.build(d, resolve_prior(prior, d), noise=LOGISTIC.kernel())
-    draws, _ = warmed_up_draws(np.random.default_rng(3), sampler, 500, 500)
+    draws = warmed_up_draws(np.random.default_rng(3), sampler, 500, 500)[0]["value"]
     mean, sd, _ = exact_moments(LOGISTIC)
     # another prior on twenty decisions moves the mean by less than a posterior sd
     assert np.all(np.abs(draws.mean(axis=0) - mean) < sd)
@@ -144,7 +146,7 @@ def test_ibis_agrees_with_the_grid() -> None:
     found = []
     for seed in range(20):
         draws, stats = warmed_up_draws(np.random.default_rng(seed), sampler, len(d), 300)
-        found.append([*draws.mean(axis=0), np.exp(stats["log_evidence"][0] - evidence)])
+        found.append([*draws["value"].mean(axis=0), np.exp(stats["log_evidence"][0] - evidence)])
     each = np.array(found)
     error = each.std(axis=0, ddof=1) / np.sqrt(len(each))
     assert_scores((each.mean(axis=0) - [*mean, 1.0]) / error, false_alarm=1e-6, degrees=19)
@@ -158,7 +160,7 @@ def test_hierarchical_sampler_runs_and_has_the_likelihood_of_its_groups() -> Non
     )
     rng = np.random.default_rng(1)
     draws, _ = warmed_up_draws(rng, sampler, 60, 60)
-    assert np.isfinite(draws).all()
+    assert all(np.isfinite(array).all() for array in draws.values())
     q, zeros, eye = rng.normal(size=(4, 2)), np.zeros(2), np.eye(2)
     sums = group_values.LikelihoodSums(np.zeros(1), np.zeros(2), np.zeros((2, 2)))
     (groups,) = sampler.executor.partitions  # type: ignore[attr-defined]
@@ -175,16 +177,19 @@ def test_unknown_transitions_agree_with_a_known_row() -> None:
     counts, prior = np.zeros((2, 2, 2), np.int64), np.zeros((2, 2, 2))
     counts[0, 0], prior[0, 0] = (10_000, 30_000), 1.0
     prior[1, 0, 1] = prior[0, 1, 0] = prior[1, 1, 1] = 1.0
-    seen = TransitionCounts(x, a, counts, (0, 1), (0, 1))
-    normal, unique = build_sampler(seen, prior, np.ones((2, 2), bool), rv.Normal(2.0), False)
-    sampler = UnknownTransitionsSampler.build(
-        normal.rows, normal.choices, normal.resolved_prior, unique, LOGISTIC.kernel()
+    seen = rv.Trajectories.from_counts((x, a), counts, (0, 1), (0, 1))
+    model = rv.ChoiceModel(
+        prior=rv.Normal(2.0), noise=LOGISTIC, transitions=rv.Dirichlet(concentration=prior)
     )
-    draws, _ = warmed_up_draws(np.random.default_rng(1), sampler, 500, 5000)
+    resolved = model.resolve(seen)
+    sampler = build_unknown_transitions(resolved)
+    draws = warmed_up_draws(np.random.default_rng(1), sampler, 500, 5000)[0]["value"]
     # then the value has the posterior of known rows, on the line of sum zero
     line = np.linspace(-6.0, 6.0, 2001)
     values = np.stack([line, -line], axis=1)
-    logs = rv.log_likelihood(unique, values, LOGISTIC) @ normal.choices.rival_index.weight
-    mean, sd = grid_moments(values, logs + normal.resolved_prior.log_density(values))
+    decisions_at_mean_rows = resolved.coefficients
+    assert isinstance(decisions_at_mean_rows, rv.Decisions)
+    logs = rv.log_likelihood(decisions_at_mean_rows, values, LOGISTIC).sum(axis=1)
+    mean, sd = grid_moments(values, logs + resolved.prior.log_density(values))
     assert_mean(draws[:, 0], mean[0], false_alarm=1e-6)
     assert_sd(draws[:, 0], mean[0], sd[0], false_alarm=1e-6)

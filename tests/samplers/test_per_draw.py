@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 
 import revealed as rv
 from revealed._types import Floats
-from revealed.api.hierarchical import _collect
 from revealed.data.decisions import Block, Decisions
+from revealed.kernels.hmc import PathOutcome
 from revealed.models.noise import resolve_noise
 from revealed.models.priors import ResolvedPrior, resolve_prior
+from revealed.samplers.base import State
 from revealed.samplers.ghk_hmc import GHKSampler
-from revealed.samplers.hierarchical import HierarchicalSampler
+from revealed.samplers.hierarchical import HierarchicalSampler, Iteration
 from revealed.samplers.ibis import IBISSampler
+from revealed.samplers.noncentred import PopulationMove
 from revealed.samplers.per_draw import multiply_draws
-from revealed.samplers.run import Run
 from tests.support.statistical_asserts import assert_same
 
 DRAWS = 24
@@ -65,21 +67,35 @@ def test_product_of_draws_in_chunks_of_any_size_is_the_same(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", CHUNKS)
-def test_population_of_a_run_in_chunks_of_any_size_is_the_same(size: int) -> None:
-    prior, groups = prior_of(WIDTH), 2
+def test_population_of_a_run_in_chunks_of_any_size_is_the_same(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sampler = HierarchicalSampler.build(
-        problem(WIDTH), np.array([0, 0, 1, 1]), prior, scale=1.0, threads=1
+        problem(WIDTH), np.array([0, 0, 1, 1]), prior_of(WIDTH), scale=1.0, threads=1
     )
-    draws = np.random.default_rng(0).standard_normal((DRAWS, WIDTH + WIDTH**2 + groups * WIDTH))
 
-    def collected(size: int) -> tuple[Floats, Floats, Floats]:
-        run = Run(sampler, draws=DRAWS, warmup=0, thin=1, chains=1, seed=0, threads=1)
-        run.chains[0].draws = [draws[low : low + size] for low in range(0, DRAWS, size)]
-        run.chains[0].snapshot = run.chains[0].snapshot._replace(draws_done=DRAWS)
-        return _collect(run, groups, prior.basis)
+    # other moves would take long, and what is stored of a draw does not depend on how it was made
+    def move(sampler: HierarchicalSampler, rng: np.random.Generator, state: State) -> Any:
+        state["q"], state["mean"] = rng.standard_normal((2, WIDTH)), rng.standard_normal(WIDTH)
+        state["covariance"] = rng.standard_normal((WIDTH, WIDTH))
+        outcome = PathOutcome(1.0, True, False, 1)
+        moved = PopulationMove(state["mean"], state["covariance"], 0.0, outcome, np.zeros(1))
+        return Iteration(np.ones(2), np.zeros(2), moved, 0.0)
 
-    for found, whole in zip(collected(size), collected(DRAWS), strict=True):
-        assert_same(found, whole)
+    monkeypatch.setattr(HierarchicalSampler, "_iterate", move)
+
+    def drawn(size: int) -> dict[str, Floats]:
+        rng, parts = np.random.default_rng(0), []
+        state = sampler.init(rng, None)
+        for low in range(0, DRAWS, size):
+            state, made, _ = sampler.sample(rng, state, min(size, DRAWS - low), 1)
+            parts.append(made)
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    whole, found = drawn(DRAWS), drawn(size)
+    assert list(whole) == ["population_mean", "population_covariance", "value"]
+    for name, array in whole.items():
+        assert_same(found[name], array)
 
 
 @pytest.mark.parametrize("size", CHUNKS)
@@ -93,7 +109,15 @@ def test_draws_under_correlated_noise_in_chunks_of_any_size_are_the_same(
     # coefficients, and nothing else: one action beside the base has one variance, which is fixed
     theta = np.random.default_rng(0).standard_normal((DRAWS, WIDTH))
     whole = sampler.to_reported_scale(theta)
-    assert_same(in_chunks(sampler.to_reported_scale, theta, size), whole)
+
+    def value(part: Floats) -> Floats:
+        return sampler.to_reported_scale(part)["value"]
+
+    def covariance(part: Floats) -> Floats:
+        return sampler.to_reported_scale(part)["noise_covariance"]
+
+    assert_same(in_chunks(value, theta, size), whole["value"])
+    assert_same(in_chunks(covariance, theta, size), whole["noise_covariance"])
 
 
 @pytest.mark.parametrize("size", CHUNKS)
@@ -108,8 +132,8 @@ def test_prior_sd_of_particles_in_chunks_of_any_size_is_the_same(width: int, siz
     def prior_sds(size: int) -> Floats:
         rng, state, found = np.random.default_rng(1), first, []
         for low in range(0, DRAWS, size):
-            state, _, stats = sampler.sample(rng, state, min(size, DRAWS - low), 1)
-            found.append(stats["prior_sd"])
+            state, made, _ = sampler.sample(rng, state, min(size, DRAWS - low), 1)
+            found.append(made["prior_sd"])
         return np.concatenate(found)
 
     assert_same(prior_sds(size), prior_sds(DRAWS))

@@ -55,10 +55,17 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
+# A studio that is busy answers 503 with Retry-After: api.js calls such an answer temporary, and the
+# page asks again, or tells its reader to. The browser reports every one of them on its console,
+# which says nothing of the page; whether there is one depends on how busy the machine is.
+BUSY = "Failed to load resource: the server responded with a status of 503"
+
+
 class Visitor:
     """A visitor with a browser context of its own.
 
-    `errors` are the page's exceptions, and errors and warnings of its console.
+    `errors` are the page's exceptions, and errors and warnings of its console, but for answers of a
+    studio that is busy.
     """
 
     def __init__(
@@ -87,7 +94,7 @@ class Visitor:
             "console",
             lambda m: (
                 self.errors.append(f"{m.type}: {m.text}")
-                if m.type in ("error", "warning")
+                if m.type in ("error", "warning") and BUSY not in m.text
                 else None
             ),
         )

@@ -14,9 +14,10 @@ import pytest
 import revealed as rv
 from revealed._types import Floats
 from revealed.data.decisions import Block, Decisions
-from revealed.models.priors import Prior, resolve_prior
+from revealed.models.priors import Prior
 from revealed.samplers.data_augmentation import EXPANSIONS, AugmentationOptions
-from revealed.samplers.registry import REGISTRY, make_sampler
+from revealed.samplers.model_kind import kind_of
+from revealed.samplers.registry import REGISTRY, BuildArguments, samplers_for
 
 VARIANTS = [
     (name, AugmentationOptions(utilities, a, b))
@@ -118,12 +119,14 @@ def build_sampler(
     variant: tuple[str, AugmentationOptions], decisions: Decisions, prior: Prior
 ) -> Any:
     """A sampler as the registry builds it; skips the test of a prior that it does not take."""
-    name, resolved_prior = variant[0], resolve_prior(prior, decisions)
-    kind = "flat" if resolved_prior.flat else "normal"
-    kind = kind if resolved_prior.scale is None else "inferred sd"
-    if kind not in REGISTRY.find(name).priors:
-        pytest.skip(f"{name} takes no prior of this kind: {kind}")
-    return make_sampler(name, decisions, resolved_prior, given_options(variant))
+    name, model = variant[0], rv.ChoiceModel(prior=prior)
+    kind = kind_of(model)
+    if name not in samplers_for(model):
+        pytest.skip(f"{name} takes no prior of this kind: {kind.prior}")
+    arguments = BuildArguments(given_options(variant), draws=1000)
+    built = REGISTRY.find(name, kind).build
+    assert built is not None
+    return built(model.resolve(decisions), arguments)
 
 
 def warmed_up_draws(
@@ -133,16 +136,17 @@ def warmed_up_draws(
     draws: int,
     thin: int = 1,
     init: Floats | None = None,
-) -> tuple[Floats, Any]:
-    """(draws, K) from one chain after a warm-up, and their stats."""
+) -> tuple[dict[str, Floats], Any]:
+    """The draws of each parameter, from one chain after a warm-up, and their stats."""
     state, _ = sampler.warmup(rng, sampler.init(rng, init), warmup, warmup)
     _, kept, stats = sampler.sample(rng, state, draws, thin)
-    return np.asarray(kept), stats
+    return kept, stats
 
 
 def long_run(sampler: Any, draws: int, seed: int, init: Floats) -> Floats:
-    """(draws, K) from one long chain after a short warm-up."""
-    return warmed_up_draws(np.random.default_rng(seed), sampler, 1000, draws, init=init)[0]
+    """(draws, K) values from one long chain after a short warm-up."""
+    made, _ = warmed_up_draws(np.random.default_rng(seed), sampler, 1000, draws, init=init)
+    return made["value"]
 
 
 def fixed_cycle(
@@ -211,9 +215,10 @@ def build_patched_sampler(
     if isinstance(settings.get("sd"), rv.HalfStudentT):
         settings["sd"] = priors.HalfStudentT(**vars(settings["sd"]))
     own_prior = (priors.Flat if isinstance(prior, rv.Flat) else priors.Normal)(**settings)
-    resolved_prior = priors.resolve_prior(own_prior, copy)
-    own_registry = load("samplers.registry")
-    return own_registry.make_sampler(variant[0], copy, resolved_prior, given_options(variant))
+    model, registry = load("models.choice").ChoiceModel(prior=own_prior), load("samplers.registry")
+    entry = registry.REGISTRY.find(variant[0], registry.kind_of(model))
+    arguments = registry.BuildArguments(given_options(variant), draws=1000)
+    return entry.build(model.resolve(copy), arguments)
 
 
 CALIBRATION_OFFERS = {

@@ -23,7 +23,8 @@ import numpy as np
 import scipy.stats as st
 
 import revealed as rv
-from revealed.samplers.registry import REGISTRY
+from revealed.samplers.model_kind import ModelKind, kind_of
+from revealed.samplers.registry import REGISTRY, SamplerEntry
 
 Proof = dict[str, Any]
 MODELS = {
@@ -31,19 +32,14 @@ MODELS = {
     "choices, flat prior": "fit",
     "choices, inferred prior scale": "fit",
     "choices, noise covariance": "fit",
-    "unknown transitions": "fit_mdp",
-    "population": "fit_population",
-    "separate fits": "fit_separately",
-    "rankings": "rank",
+    "unknown transitions": "fit",
+    "population": "fit",
+    "separate fits": "fit",
+    "rankings": "fit",
     "online learner": "OnlineLearner",
     "scikit-learn classifier": "sklearn.ChoiceClassifier",
 }
 """Each model, and the public name that infers it."""
-PRIORS: dict[str, rv.Normal | rv.Flat] = {
-    "choices, normal prior": rv.Normal(2.0),
-    "choices, flat prior": rv.Flat(),
-    "choices, inferred prior scale": rv.Normal(rv.HalfStudentT()),
-}
 SCORED = ("oracle", "Geweke", "agreement")  # ways of proof whose measure is a z
 PARTS = "what samplers rest on"
 # folders that no other folder imports: tests/project/test_imports.py
@@ -134,44 +130,91 @@ def fitting_functions() -> list[str]:
     return [name for name, taken in parameters.items() if {"warmup", "particles"} & set(taken)]
 
 
-def offered() -> tuple[list[list[str]], list[list[str]]]:
-    """Pairs of model and sampler that `fit` takes, and those it refuses, with its sentence.
+def model_name(kind: ModelKind) -> str:
+    """What the certificate calls a kind of model; that of separate groups is of each of them."""
+    if kind.data == "trajectories":
+        return "unknown transitions"
+    if kind.data == "rankings":
+        return "rankings"
+    if kind.groups == "hierarchical":
+        return "population"
+    if kind.noise == "correlated":
+        return "choices, noise covariance"
+    return (
+        "choices, inferred prior scale"
+        if kind.prior == "inferred sd"
+        else (f"choices, {kind.prior} prior")
+    )
 
-    Every sampler of the registry is tried with every prior. The other functions choose their
-    sampler themselves; it is left empty here.
+
+def own_kinds(entry: SamplerEntry) -> list[ModelKind]:
+    """The kinds of model that the package itself has all parts of.
+
+    A law of noise from elsewhere is proven there; `tests/samplers/test_noise.py` tries one.
     """
+    return [kind for kind in entry.kinds if kind.noise != "other"]
+
+
+def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:
+    """Data and a model of every kind that the registry has a sampler for."""
     rng = np.random.default_rng(1)
     mdp = rv.random_mdp(rng, 3, 3)
     path = mdp.simulate(rng, [1.0, 0.0, -1.0], 400)
     plain = mdp.decisions(path.states, path.actions)
-    labels = np.tile(list("abc"), len(plain))
-    labelled = rv.Decisions(plain.rows, plain.start, plain.chosen, actions=labels)
-    tried: list[tuple[str, str, rv.Decisions, dict[str, Any]]] = []
-    for entry in REGISTRY.entries:
-        if entry.noise == "correlated":
-            noisy = {"prior": rv.Normal(2.0), "noise": rv.CorrelatedNoise()}
-            tried.append(("choices, noise covariance", entry.name, labelled, noisy))
-        else:
-            tried += [(model, entry.name, plain, {"prior": PRIORS[model]}) for model in PRIORS]
+    labelled = rv.Decisions(
+        plain.rows,
+        plain.start,
+        plain.chosen,
+        blocks=plain.blocks,
+        actions=np.tile(list("abc"), len(plain)),
+        groups=np.repeat(["ann", "bob"], 200),
+    )
+    seen = rv.Trajectories(path, 3, 3)
+    games = rv.Rankings.from_lists([["ann", "bob"], ["bob", "ann"]] * 5)
+    normal, flat, inferred = rv.Normal(2.0), rv.Flat(), rv.Normal(rv.HalfStudentT())
+    noise = rv.CorrelatedNoise()
+    return [
+        *((plain, rv.ChoiceModel(prior=prior)) for prior in (normal, flat, inferred)),
+        *((labelled, rv.ChoiceModel(prior=prior, noise=noise)) for prior in (normal, flat)),
+        (seen, rv.ChoiceModel(prior=normal, transitions=rv.Dirichlet())),
+        (labelled, rv.ChoiceModel(prior=normal, groups=rv.Hierarchical())),
+        *((games, rv.RankingModel(prior=prior)) for prior in (normal, flat, None)),
+    ]
+
+
+def offered() -> tuple[list[list[str]], list[list[str]]]:
+    """Pairs of model and sampler that `fit` takes, and those it refuses, with its sentence.
+
+    Every sampler of the registry is tried with every prior. Separate groups, and what infers
+    without `fit`, have no sampler of their own; it is left empty here.
+    """
+    known = {kind_of(model): (data, model) for data, model in examples()}
     takes, refuses = [], []
-    for model, sampler, decisions, arguments in sorted(
-        tried, key=lambda t: list(MODELS).index(t[0])
-    ):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", rv.NotConvergedWarning)
-                rv.fit(
-                    decisions,
-                    sampler=sampler,
-                    draws=100,
-                    warmup=100,
-                    chains=1,
-                    progress=False,
-                    **arguments,
-                )
-            takes.append([model, sampler])
-        except ValueError as sentence:
-            refuses.append([model, sampler, str(sentence)])
+    # a kind of model that nobody has put into `examples` needs a proof too
+    for entry in REGISTRY.entries:
+        takes += [[str(kind), entry.name] for kind in own_kinds(entry) if kind not in known]
+    for kind, (data, model) in known.items():
+        for entry in REGISTRY.entries:
+            # priors are what samplers of one kind of data, noise and groups may refuse
+            if not any(kind._replace(prior=other.prior) == other for other in entry.kinds):
+                continue
+            pair = [model_name(kind), entry.name]
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", rv.NotConvergedWarning)
+                    rv.fit(
+                        data,
+                        model,
+                        sampler=entry.name,
+                        draws=100,
+                        warmup=100,
+                        chains=1,
+                        progress=False,
+                    )
+                takes += [] if pair in takes else [pair]
+            except ValueError as sentence:
+                refuses.append([*pair, str(sentence)])
+    takes.append(["separate fits", ""])
     takes += [[model, ""] for model, function in MODELS.items() if function != "fit"]
     new = [name for name in fitting_functions() if name not in MODELS.values()]
     takes += [[f"the function {name}", ""] for name in new]

@@ -42,7 +42,7 @@ from tests.support.cases import choose, mdp_offers, ragged_offers, write_two_par
 Result = dict[str, Any]
 MAX_SECONDS = 60.0  # seconds that a child may take when nobody kills it
 MAX_ATTEMPTS = 5  # for a run that was quicker than its killer
-SMALL: dict[str, Any] = {"chains": 2, "threads": 2, "progress": False, "seed": 5}
+SMALL: dict[str, Any] = {"chains": 2, "executor": 2, "progress": False, "seed": 5}
 
 
 def states() -> rv.Decisions:
@@ -75,23 +75,23 @@ def checkpoint_settings(folder: Path | None) -> dict[str, Any]:
     return {"checkpoint": file, "resume": file.exists(), "checkpoint_seconds": 0}
 
 
+NORMAL = rv.ChoiceModel(prior=rv.Normal(2.0))
+CORRELATED = NORMAL.replace(noise=rv.CorrelatedNoise(base="b"))
+
+
 def fit_problem(
-    decisions: Callable[[], Any], draws: int, warmup: int = 300, **settings: Any
+    data: Callable[[], Any],
+    draws: int,
+    warmup: int = 300,
+    model: rv.ChoiceModel | rv.RankingModel = NORMAL,
+    **settings: Any,
 ) -> Callable[[Path | None], Result]:
     """A problem of `rv.fit`: a function that runs it, with checkpoints in a folder or without."""
 
     def fit(folder: Path | None) -> Result:
-        given = {
-            "prior": rv.Normal(2.0),
-            "draws": draws,
-            "warmup": warmup,
-            **SMALL,
-            **settings,
-            **checkpoint_settings(folder),
-        }
-        post = rv.fit(decisions(), **given)
-        more = {} if post.covariance is None else {"covariance": post.covariance}
-        return {"draws": post.draws, **post.stats, **more}
+        given = {**SMALL, **settings, **checkpoint_settings(folder)}
+        post = rv.fit(data(), model, draws=draws, warmup=warmup, **given)
+        return {**post.draws, **post.sample_stats}
 
     return fit
 
@@ -104,41 +104,25 @@ def parquet() -> Any:
     return rv.scan_parquet(place)
 
 
-def mdp_problem(folder: Path | None) -> Result:
+def trajectories() -> rv.Trajectories:
     seen = rv.random_mdp(np.random.default_rng(4), 4, 2).simulate(
         np.random.default_rng(5), np.array([1.0, 0.0, -1.0, 0.5]), 60
     )
-    found = rv.fit_mdp(
-        seen,
-        4,
-        2,
-        prior=rv.Normal(2.0),
-        draws=300,
-        warmup=300,
-        **SMALL,
-        **checkpoint_settings(folder),
-    )
-    return {"draws": found.value.draws, "transitions": found.transitions, **found.value.stats}
+    return rv.Trajectories(seen, 4, 2)
 
 
-def population_problem(folder: Path | None) -> Result:
-    who = np.repeat(["ann", "bob", "cid"], 20)
-    found = rv.fit_population(
-        features(), groups=who, draws=80, warmup=60, **SMALL, **checkpoint_settings(folder)
-    )
-    return {
-        "mean": found.mean,
-        "covariance": found.covariance,
-        "values": found.values,
-        **found.stats,
-    }
+def people(*names: str) -> rv.Decisions:
+    """The decisions of so many people, as many of each."""
+    d = features()
+    whose = np.repeat(names, len(d) // len(names))
+    return rv.Decisions(d.rows, d.start, d.chosen, groups=whose)
 
 
-def ranking_problem(folder: Path | None) -> Result:
+def games() -> rv.Rankings:
     rng = np.random.default_rng(3)
-    games = [[("ann", "bob", "cid", "dee")[k] for k in rng.permutation(4)[:3]] for _ in range(12)]
-    found = rv.rank(games, draws=150, warmup=100, **SMALL, **checkpoint_settings(folder))
-    return {"skills": found.skills, "spread": found.spread, **found.stats}
+    return rv.Rankings.from_lists(
+        [[("ann", "bob", "cid", "dee")[k] for k in rng.permutation(4)[:3]] for _ in range(12)]
+    )
 
 
 def online_problem(folder: Path | None) -> Result:
@@ -182,13 +166,16 @@ def command_problem(folder: Path | None) -> Result:
             if end.code:
                 raise RuntimeError(f"the command ended with {end.code}") from None
     post = rv.load(out)
-    return {"draws": post.draws, **post.stats}
+    return {**post.draws, **post.sample_stats}
 
 
 PROBLEMS: dict[str, Callable[[Path | None], Result]] = {
     "composite": fit_problem(features, 500, sampler="composite"),
     "inferred prior scale": fit_problem(
-        states, 400, sampler="composite", prior=rv.Normal(rv.HalfStudentT())
+        states,
+        400,
+        model=rv.ChoiceModel(prior=rv.Normal(rv.HalfStudentT())),
+        sampler="composite",
     ),
     "da": fit_problem(states, 5000, sampler="da"),
     "px-scale": fit_problem(states, 5000, sampler="px-scale"),
@@ -197,11 +184,25 @@ PROBLEMS: dict[str, Callable[[Path | None], Result]] = {
     "ibis": fit_problem(lambda: features(25), 100, sampler="ibis"),
     "laplace": fit_problem(lambda: features(600), 500, sampler="laplace"),
     "Parquet folder": fit_problem(parquet, 500),
-    "ghk-hmc": fit_problem(labelled, 300, noise=rv.CorrelatedNoise(base="b")),
-    "da with noise": fit_problem(labelled, 2000, noise=rv.CorrelatedNoise(base="b"), sampler="da"),
-    "fit_mdp": mdp_problem,
-    "fit_population": population_problem,
-    "rank": ranking_problem,
+    "ghk-hmc": fit_problem(labelled, 300, model=CORRELATED),
+    "da with noise": fit_problem(labelled, 2000, model=CORRELATED, sampler="da"),
+    "unknown transitions": fit_problem(
+        trajectories, 300, model=NORMAL.replace(transitions=rv.Dirichlet())
+    ),
+    "population": fit_problem(
+        lambda: people("ann", "bob", "cid"),
+        80,
+        60,
+        model=rv.ChoiceModel(groups=rv.Hierarchical()),
+    ),
+    # twelve people, because each of them is one file, and a run may be killed at the eighth
+    "separate groups": fit_problem(
+        lambda: people(*"abcdefghijkl"),
+        4000,
+        model=NORMAL.replace(groups=rv.Separate()),
+        sampler="px-scale",
+    ),
+    "rankings": fit_problem(games, 150, 100, model=rv.RankingModel()),
     "OnlineLearner": online_problem,
     "revealed fit": command_problem,
 }
@@ -270,7 +271,9 @@ def run_child(problem: str, folder: Path) -> None:
 def unreadable_files(folder: Path) -> list[str]:
     """A sentence for each file that cannot be read, or has more than one draft."""
     found = []
-    for file in folder.iterdir():
+    # the checkpoint of separate groups is a folder, with a file for each
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    for file in files:
         try:
             if file.suffix == ".checkpoint":
                 read_checkpoint(file)
@@ -281,7 +284,7 @@ def unreadable_files(folder: Path) -> list[str]:
                     _ = [stored[name] for name in stored.files]
         except Exception as reason:
             found.append(f"{file.name}: {reason}")
-    drafts = [file.name.rsplit("-", 1)[0] for file in folder.iterdir() if file.suffix == ".tmp"]
+    drafts = [file.name.rsplit("-", 1)[0] for file in files if file.suffix == ".tmp"]
     return found + [
         f"{drafts.count(each)} drafts of one file" for each in set(drafts) if drafts.count(each) > 1
     ]
@@ -311,14 +314,14 @@ def kill_when(child: int, folder: Path, aim: str, number: float) -> bool:
 
 def folder_state(folder: Path, aim: str) -> Any:
     """The drafts in a folder, or when each of its other files has last changed."""
-    names = {entry.name for entry in os.scandir(folder)}
+    names = {os.path.join(place, name) for place, _, inside in os.walk(folder) for name in inside}
     drafts = {name for name in names if name.endswith(".tmp")}
     if aim == "draft":
         return drafts
     changed = {}
     for name in names - drafts:
         with suppress(FileNotFoundError):  # gone since
-            changed[name] = (folder / name).stat().st_mtime_ns
+            changed[name] = Path(name).stat().st_mtime_ns
     return changed
 
 
@@ -362,7 +365,7 @@ def kill_then_finish(
         )
         if not same:
             wrong.append(f"{name} differs after {deaths}")
-    return died, wrong + [f"a draft is left: {file.name}" for file in folder.glob("*.tmp")]
+    return died, wrong + [f"a draft is left: {file.name}" for file in folder.rglob("*.tmp")]
 
 
 def rounds(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import revealed
-from revealed.api import quiet
+from revealed import api
 from revealed.replication import tetris_mixing
 
 FEW_DRAWS = 200
@@ -16,11 +16,11 @@ FEW_DRAWS = 200
 def limit_draws(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Let no chain of a study be longer than that: its pages are as long, its numbers rougher."""
 
-    def fit(*words: Any, **more: Any) -> revealed.Posterior:
+    def fit(*words: Any, **more: Any) -> Any:
         lengths = {name: min(more.get(name, most), most) for name in ("draws", "warmup")}
         return revealed.fit(*words, **{"chains": 2} | more | lengths)
 
-    monkeypatch.setattr(quiet, "fit", fit)
+    monkeypatch.setattr(api, "fit", fit)
     # autocorrelations are shown up to lags that such chains have
     lags = tetris_mixing.LAGS
     monkeypatch.setattr(tetris_mixing, "LAGS", lags[lags < most])

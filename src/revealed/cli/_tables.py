@@ -12,7 +12,7 @@ from revealed.cli._shared import console
 
 if TYPE_CHECKING:
     from revealed.data.decisions import Decisions
-    from revealed.results.summary import Summary
+    from revealed.results.base import Posterior
 
 TABLE_SUFFIXES = ".csv, .csv.gz, .parquet or .pq"
 GAMES_SUFFIX = ".jsonl"
@@ -69,15 +69,16 @@ def read_tetris_decisions(path: Path, features: str | Sequence[str]) -> Decision
     return games.decisions(features=name)
 
 
-def summary_to_dict(summary: Summary) -> dict[str, Any]:
-    """A summary for machines.
+def summary_to_dict(post: Posterior) -> dict[str, Any]:
+    """The summary of a posterior for machines.
 
     Whether the chains converged, the same in words, and one entry a coefficient.
     """
+    summary = post.summary()
     columns = ("mean", "sd", "mcse", "low", "high", "ess_bulk", "ess_tail", "r_hat")
     return {
-        "converged": summary.converged,
-        "message": summary.message,
+        "converged": post.converged,
+        "message": post.message,
         "warnings": summary.warnings,
         "coefficients": [
             {"name": name, **{column: getattr(summary, column)[k] for column in columns}}
@@ -86,8 +87,8 @@ def summary_to_dict(summary: Summary) -> dict[str, Any]:
     }
 
 
-def print_summary(summary: Summary, title: str) -> None:
-    """Print a summary as a table for people.
+def print_summary(post: Posterior, title: str) -> None:
+    """Print the summary of a posterior as a table for people.
 
     Of very many coefficients only those are shown that have the fewest effective draws, because
     they decide whether the posterior can be used.
@@ -95,6 +96,7 @@ def print_summary(summary: Summary, title: str) -> None:
     import numpy as np
     from rich.table import Table as Grid
 
+    summary = post.summary()
     max_rows = 40  # about one screen; the file has all of them
     grid = Grid(title=title, title_justify="left", title_style="bold", caption_justify="left")
     grid.add_column("")
@@ -119,8 +121,33 @@ def print_summary(summary: Summary, title: str) -> None:
         grid.add_row(summary.names[k], *cells, f"{summary.r_hat[k]:.3f}")
     console().print(grid)
     # what did not converge has been said on stderr already
-    if summary.converged:
-        print(summary.message)
+    if post.converged:
+        print(post.message)
+
+
+def load_choices(path: Path) -> Any:
+    """The posterior of a file, which must be of choices in tables.
+
+    Rankings and unknown transitions are predicted otherwise.
+    """
+    from revealed.results.choice import ChoicePosterior
+    from revealed.results.hierarchical import HierarchicalPosterior
+    from revealed.results.load import load
+    from revealed.results.mdp import MDPPosterior
+    from revealed.results.separate import SeparatePosterior
+
+    found = load(path)
+    of_tables = isinstance(found, ChoicePosterior | HierarchicalPosterior) or (
+        isinstance(found, SeparatePosterior) and found.resolved.concentration is None
+    )
+    if not of_tables:
+        what = (
+            "games" if not isinstance(found, MDPPosterior | SeparatePosterior) else "trajectories"
+        )
+        raise ValueError(
+            f"{path} was learnt from {what}, and a table of decisions is another thing"
+        )
+    return found
 
 
 def check_table_suffix(path: Path) -> None:

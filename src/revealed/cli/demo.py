@@ -77,10 +77,11 @@ def demo(
     import numpy as np
 
     from revealed import plots
-    from revealed.api.quiet import fit_quietly
+    from revealed.api import fit_quietly
     from revealed.environments.tetris import Tetris, sampling_policy, voting_policy, write_games
     from revealed.environments.tetris.text import board_with_piece
     from revealed.io.files import write_file
+    from revealed.models.choice import ChoiceModel
     from revealed.models.priors import Normal
     from revealed.plots.report import write_report
     from revealed.replication.figures import plot_boards
@@ -92,16 +93,17 @@ def demo(
     for path in files.values():
         check_writable(path)
     rng, tetris = np.random.default_rng(check_seed(seed)), Tetris()
+    model = ChoiceModel(prior=Normal(PLAN.prior_sd))
     bar = {"no_progress": no_progress}
     with progress("waking up: the first run compiles, later runs do not", **bar):
         # The first fit compiles; a short one before the clock starts keeps that out of the time.
         d = tetris.decisions(tetris.simulate(rng, PLAN.value, PLAN.learn_from + PLAN.predict))
         seen, unseen = d[: PLAN.learn_from], d[PLAN.learn_from :]
         write_file(seen, files["decisions.csv"])
-        fit_quietly(seen, Normal(PLAN.prior_sd), draws=10, seed=seed)
+        fit_quietly(seen, model, draws=10, seed=seed)
     # Only this fit is timed: what a user would wait for.
     began = time.monotonic()
-    post = fit_quietly(seen, Normal(PLAN.prior_sd), seed=seed)
+    post = fit_quietly(seen, model, seed=seed)
     seconds = time.monotonic() - began
     post.save(files["posterior.nc"])
     with progress("predicting, playing, drawing the pictures", **bar):

@@ -17,8 +17,8 @@ from typing import Annotated, Any
 
 import typer
 
+from revealed.cli._cluster import dask_client
 from revealed.cli._shared import ExitCode, Json, console, print_json
-from revealed.cli.fit import dask_client
 from revealed.cli.studio import DEFAULT_PORT
 
 
@@ -38,7 +38,7 @@ EXTRAS = MappingProxyType(
             ("fastapi", "uvicorn", "sqlalchemy", "psycopg", "plotly"), "the web studio"
         ),
         "cluster": Extra(
-            ("dask", "distributed"), "fits on a Dask cluster: cluster=, --workers, --cluster"
+            ("dask", "distributed"), "fits on a Dask cluster: executor=, --workers, --cluster"
         ),
         "gym": Extra(("gymnasium",), "Tetris as a Gymnasium environment"),
         "bench": Extra(

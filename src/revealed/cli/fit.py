@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
 import shlex
 import sys
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from revealed._validation import check_positive, check_writable
+from revealed._validation import check_writable
+from revealed.cli._cluster import dask_client
+from revealed.cli._model import (
+    check_groups_known,
+    choose_groups,
+    choose_noise,
+    choose_prior,
+    with_base_of,
+)
 from revealed.cli._shared import (
     ExitCode,
     Json,
@@ -38,11 +43,14 @@ from revealed.cli._tables import (
     sampling_option,
     summary_to_dict,
 )
+from revealed.samplers.model_kind import ModelKind, kind_of
 from revealed.samplers.registry import REGISTRY
+
+# The names of samplers, in the help.
+SAMPLERS = REGISTRY.describe(ModelKind("decisions", "normal"))
 
 if TYPE_CHECKING:
     from revealed.data.decisions import Decisions
-    from revealed.models.priors import Prior
 
 
 def fit(
@@ -76,12 +84,37 @@ def fit(
             help="The values sum to zero, as in a finite MDP, where only differences matter.",
         ),
     ] = False,
+    groups: Annotated[
+        str,
+        typer.Option(
+            help="Whose value it is: pooled, one for all; separate, one for each group; or "
+            "hierarchical, one for each, all from one population."
+        ),
+    ] = "pooled",
+    noise: Annotated[
+        str,
+        typer.Option(
+            help="normal, independent; or correlated, with a covariance of labelled actions."
+        ),
+    ] = "normal",
+    base: Annotated[
+        str | None,
+        typer.Option(
+            help="The action that others' noise is measured against, with --noise correlated.",
+            show_default=False,
+        ),
+    ] = None,
     sampler: Annotated[
         str,
-        sampling_option(f"{REGISTRY.describe()}."),
+        sampling_option(f"{SAMPLERS}."),
     ] = "auto",
     draws: Annotated[int, sampling_option("Draws kept from each chain.")] = 1000,
-    warmup: Annotated[int, sampling_option("Iterations before the first draw.")] = 1000,
+    warmup: Annotated[
+        int | None,
+        sampling_option(
+            "Iterations before the first draw; default: what the sampler needs.", show_default=False
+        ),
+    ] = None,
     chains: Annotated[int, sampling_option("Independent chains.")] = 4,
     thin: Annotated[int, sampling_option("Iterations for each draw kept.")] = 1,
     threads: Annotated[
@@ -159,12 +192,19 @@ def fit(
 
     For more decisions than memory holds: `revealed fit folder/ --workers 4 --out posterior.nc`
     """
-    from revealed.api.choice import fit as fit_posterior
-    from revealed.api.run_settings import NotConvergedWarning
+    from revealed.api import NotConvergedWarning
+    from revealed.api import fit as fit_posterior
+    from revealed.io.checkpoints import remove_checkpoint
+    from revealed.models.choice import ChoiceModel
 
     check_writable(out)
-    prior = _choose_prior(flat, prior_sd, infer_prior_sd, sum_to_zero)
+    model = ChoiceModel(
+        prior=choose_prior(flat, prior_sd, infer_prior_sd, sum_to_zero, groups),
+        noise=choose_noise(noise, base),
+        groups=choose_groups(groups),
+    )
     # Refuse contradictions before the table is read, which may take long.
+    REGISTRY.find(sampler, kind_of(model))
     if workers is not None and cluster is not None:
         raise ValueError("--workers and --cluster contradict each other; give one of them")
     columns = {
@@ -175,8 +215,11 @@ def fit(
         "available": available,
     }
     decisions = _read_decisions(table, features, columns)
-    # The checkpoint lies beside the posterior that it becomes.
+    check_groups_known(decisions, groups, group)
+    model = with_base_of(model, decisions)
+    # The checkpoint lies beside the posterior that it becomes; of separate groups it is a folder.
     checkpoint = out.with_name(f"{out.name}.checkpoint")
+    _refuse_other_checkpoint(checkpoint, groups == "separate", resume)
     resume = _can_resume(out, checkpoint, resume)
     # Only what was given is passed on: samplers refuse options that they do not have.
     given = {"utilities": utilities, "a": a, "b": b}
@@ -188,49 +231,48 @@ def fit(
             warnings.simplefilter("ignore", NotConvergedWarning)  # the summary says it better
             post = fit_posterior(
                 decisions,
-                prior,
-                sampler,
-                draws,
-                warmup,
-                chains,
-                check_seed(seed),
+                model,
+                sampler=sampler,
+                draws=draws,
+                warmup=warmup,
+                chains=chains,
+                seed=check_seed(seed),
                 options=options,
                 thin=thin,
-                threads=threads,
+                executor=threads if client is None else client,
                 progress=False if no_progress else None,
                 checkpoint=checkpoint,
                 resume=resume,
                 checkpoint_seconds=checkpoint_seconds,
-                cluster=client,
             )
-        n_draws = post.draws.shape[1]
+        made = _made_so_far(post, draws)
     except KeyboardInterrupt:
-        n_draws = 0
+        made = (
+            "before the first group was finished"
+            if groups == "separate"
+            else f"after 0 of {draws} draws a chain"
+        )
     # An interrupted run returns what it has; its checkpoint is beside --out.
-    if n_draws < draws:
+    if made is not None:
         typed = shlex.join(
             ["revealed", *(word for word in sys.argv[1:] if word != "--resume"), "--resume"]
         )
-        print_message(
-            f"interrupted after {n_draws} of {draws} draws a chain; nothing is lost, "
-            f"go on with: {typed}"
-        )
+        print_message(f"interrupted {made}; nothing is lost, go on with: {typed}")
         raise typer.Exit(ExitCode.INTERRUPTED)
     # Saved before the checkpoint goes: whatever happens, one of them is there.
     post.save(out)
-    checkpoint.unlink(missing_ok=True)
+    remove_checkpoint(checkpoint)
 
     # The posterior of a folder keeps a sample of its decisions; the settings have their number.
-    count = post.settings.get("decisions", len(post.decisions))
-    if not sum_to_zero and _rows_have_equal_sums(post.decisions):
+    count = post.settings.get("decisions", len(post.data))
+    if not sum_to_zero and _rows_have_equal_sums(post.data):
         print_message(
             "note: the rows of each decision add up to the same number, as in a finite MDP; "
             "consider --sum-to-zero"
         )
     # What did not converge is said on stderr, also where the answer is JSON.
-    summary = post.summary()
-    if not summary.converged:
-        print_message(summary.message)
+    if not post.converged:
+        print_message(post.message)
     if json:
         print_json(
             {
@@ -238,39 +280,16 @@ def fit(
                 "sampler": post.sampler,
                 "decisions": count,
                 "seconds": time.monotonic() - began,
-                **summary_to_dict(summary),
+                **summary_to_dict(post),
                 **post.settings,
             }
         )
         return
     print_summary(
-        summary, f"{count} decisions, sampler {post.sampler}, {chains} chains of {draws} draws"
+        post, f"{count} decisions, sampler {post.sampler}, {chains} chains of {draws} draws"
     )
     print(f"Posterior: {out}")
     print(f"Next: revealed report {out} --out report.html")
-
-
-def _choose_prior(
-    flat: bool, prior_sd: float | None, infer_prior_sd: bool, sum_to_zero: bool
-) -> Prior:
-    """The prior that the options ask for.
-
-    At most one of the first three may be given; without any it is the default normal prior.
-    """
-    from revealed.models.priors import Flat, HalfStudentT, Normal
-
-    # Three ways to say which prior; saying two of them is a mistake.
-    given = {"--flat": flat, "--prior-sd": prior_sd is not None, "--infer-prior-sd": infer_prior_sd}
-    if sum(given.values()) > 1:
-        named = " and ".join(name for name, is_given in given.items() if is_given)
-        raise ValueError(f"{named} contradict each other; give one of them")
-    if prior_sd is not None:
-        check_positive("--prior-sd", prior_sd)
-    # None leaves it to the blocks of the decisions, which know it where they come from an MDP.
-    zero = True if sum_to_zero else None
-    if flat:
-        return Flat(zero)
-    return Normal(HalfStudentT() if infer_prior_sd else prior_sd, sum_to_zero=zero)
 
 
 def _read_decisions(table: Path, features: str | None, columns: dict[str, str | None]) -> Any:
@@ -286,6 +305,32 @@ def _read_decisions(table: Path, features: str | None, columns: dict[str, str | 
     # a folder is read chunk by chunk, a file at once
     read: Any = scan_parquet if table.is_dir() else read_file
     return read(table, features=None if features is None else features.split(","), **columns)
+
+
+def _made_so_far(post: Any, draws: int) -> str | None:
+    """How far an interrupted run has come, in words; None where it was run to its end."""
+    missing = getattr(post, "not_fitted", ())
+    if missing:
+        return f"after {len(post)} of {len(post) + len(missing)} groups"
+    n_draws = post.shape[1]
+    return None if n_draws >= draws else f"after {n_draws} of {draws} draws a chain"
+
+
+def _refuse_other_checkpoint(checkpoint: Path, separate: bool, resume: bool) -> None:
+    """Refuse what lies where the checkpoint should go, and is not to be written over.
+
+    A folder has the finished posteriors of many groups, which are only removed by hand.
+    """
+    if checkpoint.is_dir() and not (separate and resume):
+        raise ValueError(
+            f"the folder {checkpoint} is from separate groups that were interrupted; "
+            "--groups separate --resume continues them, or remove it"
+        )
+    if separate and checkpoint.is_file():
+        raise ValueError(
+            f"{checkpoint} is from a run without separate groups that was interrupted; continue "
+            "that, or remove it"
+        )
 
 
 def _can_resume(out: Path, checkpoint: Path, resume: bool) -> bool:
@@ -324,39 +369,3 @@ def _rows_have_equal_sums(d: Decisions) -> bool:
     sums = np.asarray(d.rows.sum(axis=1))
     first_of_decision = sums[d.start[:-1]][d.decision_of_row]
     return bool(np.allclose(sums, first_of_decision, rtol=1e-9, atol=1e-9) and len(d.names) > 1)
-
-
-@contextmanager
-def dask_client(workers: int | None, cluster: str | None) -> Iterator[Any]:
-    """A Dask client of `workers` local processes, or of the scheduler at `cluster`.
-
-    None where neither is given: then threads of this process do the work.
-    """
-    if workers is None and cluster is None:
-        yield None
-        return
-    # Dask is an extra: only this needs it.
-    try:
-        distributed: Any = importlib.import_module("distributed")
-    except ImportError:
-        raise ValueError(
-            'a cluster needs Dask, which is not installed; pip install "revealed[cluster]"'
-        ) from None
-    # Ten seconds are enough for a scheduler that is there.
-    if cluster is not None:
-        try:
-            client = distributed.Client(cluster, timeout=10)
-        except (OSError, ValueError, TimeoutError) as reason:
-            raise ValueError(
-                f"there is no Dask scheduler at {cluster}: {str(reason).splitlines()[0]}"
-            ) from None
-        with client:
-            yield client
-        return
-    # Workers of our own listen on the loopback interface only.
-    loopback = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
-    with (
-        distributed.LocalCluster(n_workers=workers, threads_per_worker=1, **loopback) as local,
-        distributed.Client(local) as client,
-    ):
-        yield client

@@ -12,10 +12,10 @@ import typer
 
 from revealed._validation import check_writable
 from revealed.cli._shared import Json, Seed, check_seed, console, print_json
+from revealed.cli._tables import load_choices
 
 if TYPE_CHECKING:
     from revealed.environments.tetris.rollout import Step
-    from revealed.results.posterior import Posterior
 
 PosteriorFile = Annotated[
     Path, typer.Argument(help="A posterior of a Tetris player's values.", show_default=False)
@@ -59,7 +59,7 @@ def play(
         write_games,
     )
     from revealed.environments.tetris.text import as_rich, count_empty_rows
-    from revealed.results.posterior import Posterior
+    from revealed.results.choice import ChoicePosterior
 
     # Refuse what makes no game before the posterior is read.
     for option, number in (("--steps", steps), ("--rows", rows), ("--columns", columns)):
@@ -69,7 +69,13 @@ def play(
         raise ValueError(f"--speed must be a positive number; it is {speed:g}")
     if out is not None:
         check_writable(out)
-    post: Posterior = Posterior.load(posterior)
+    post = load_choices(posterior)
+    # several groups have several values, and a game has one player
+    if not isinstance(post, ChoicePosterior):
+        raise ValueError(
+            f"{posterior} has {len(post.groups)} groups, and one player plays; save one of them: "
+            f"rv.load(...).select(group={post.groups[0]!r}).save(...)"
+        )
     # The names of the coefficients say which features the player looked at.
     tetris = tetris_with_features(post.names, rows, columns)
     # one controller that might have been observed, or the vote of all

@@ -20,10 +20,12 @@ from revealed.cli._tables import (
     check_table_suffix,
     column_option,
     is_games_file,
+    load_choices,
     read_tetris_decisions,
 )
 
 if TYPE_CHECKING:
+    from revealed.data.decisions import Decisions
     from revealed.results.prediction import Prediction
 
 
@@ -34,7 +36,17 @@ def predict(
         Path,
         typer.Option(help=f"Where the probabilities go, {TABLE_SUFFIXES}.", show_default=False),
     ],
-    method: Annotated[str, typer.Option(help="average, vote or point.")] = "average",
+    method: Annotated[
+        str, typer.Option(help="average, vote or point; with groups, average.")
+    ] = "average",
+    new_groups: Annotated[
+        str | None,
+        typer.Option(
+            help="Groups never seen before, separated by commas, which a hierarchical fit predicts "
+            "from its population.",
+            show_default=False,
+        ),
+    ] = None,
     decision: DecisionColumn = "decision",
     chosen: Annotated[
         str | None, column_option("True on the action taken; `chosen` if there is such a column.")
@@ -51,13 +63,12 @@ def predict(
     Example: `revealed predict posterior.nc decisions.csv --out predictions.csv`
     """
     from revealed.io.files import read_file
-    from revealed.results.posterior import Posterior
-    from revealed.results.prediction import predict as predict_choices
 
     # Refuse what cannot be written before anything is read.
     check_table_suffix(out)
     check_writable(out)
-    post = Posterior.load(posterior)
+    post = load_choices(posterior)
+    _refuse_new_groups(post, new_groups)
     # Features are looked for by the posterior's names, in games as in tables.
     if is_games_file(table):
         d, chosen = read_tetris_decisions(table, post.names), "chosen"
@@ -73,7 +84,7 @@ def predict(
         }
         d = read_file(table, features=post.names, **columns)
     with progress("predicting", no_progress):
-        predicted = predict_choices(post, d, method, seed=check_seed(seed))
+        predicted = _predict(post, d, method, new_groups, check_seed(seed))
         _write_table(predicted.to_dataframe(), out)
     # Scores need choices; without them only the confidence is known.
     scores = _scores(predicted)
@@ -109,6 +120,53 @@ def predict(
         f"{1 - predicted.error_rate:.0%} right; "
         f"calibration error {scores['calibration']['error']:.3f}."
     )
+
+
+def _refuse_new_groups(post: Any, new_groups: str | None) -> None:
+    """Refuse new groups where there is no population to predict them from."""
+    from revealed.results.hierarchical import HierarchicalPosterior
+
+    if new_groups is not None and not isinstance(post, HierarchicalPosterior):
+        raise ValueError(
+            "--new-groups are predicted from a population, which only a fit with --groups "
+            "hierarchical has"
+        )
+
+
+def _predict(
+    post: Any, decisions: Decisions, method: str, new_groups: str | None, seed: int
+) -> Prediction:
+    """The prediction: of one value for all, or of each group by its own."""
+    from revealed.results.choice import ChoicePosterior
+    from revealed.results.hierarchical import HierarchicalPosterior
+
+    if isinstance(post, ChoicePosterior):
+        return post.predict(decisions, method, seed=seed)
+    if decisions.groups is None:
+        raise ValueError(
+            f"this posterior is of {len(post.groups)} groups, and the table does not say who "
+            "decides; name the column with --group"
+        )
+    # labels are typed as text, and may be numbers in the table
+    given = [] if new_groups is None else [label.strip() for label in new_groups.split(",")]
+    labels = dict.fromkeys(decisions.groups.tolist())
+    unknown = [label for label in labels if label not in post.groups]
+    refused = [label for label in unknown if str(label) not in given]
+    hierarchical = isinstance(post, HierarchicalPosterior)
+    if refused:
+        how = (
+            f"--new-groups {','.join(map(str, refused[:3]))} predicts from the population"
+            if hierarchical
+            else "only a fit with --groups hierarchical predicts new groups"
+        )
+        raise ValueError(f"group {refused[0]!r} made none of the decisions of this fit; {how}")
+    found: Prediction
+    if not hierarchical:
+        found = post.predict(decisions, method, seed=seed)
+        return found
+    named = [label for label in labels if str(label) in given]
+    found = post.predict(decisions, method, new_groups=named, seed=seed)
+    return found
 
 
 def _scores(predicted: Prediction) -> dict[str, Any]:

@@ -98,11 +98,11 @@ def rank(
     """
     import warnings
 
-    from revealed.api.ranking import rank as fit_ranking
-    from revealed.api.ranking import read_rankings
-    from revealed.api.run_settings import NotConvergedWarning
+    from revealed.api import NotConvergedWarning, fit
+    from revealed.io.read_data import read_rankings
     from revealed.models.priors import Flat, Normal
     from revealed.models.propriety import UnboundedSkillWarning
+    from revealed.models.ranking import RankingModel
     from revealed.results.line_up import check_line_up
 
     # All files that will be written, before any work is done.
@@ -116,7 +116,14 @@ def rank(
     # None infers the sd of the skills
     prior = Flat() if flat else None if prior_sd is None else Normal(prior_sd)
     # The line-up is checked before the fit, which may take an hour.
-    rankings = read_rankings(results, game, player, position, team, winner_only)
+    rankings = read_rankings(
+        results,
+        game=game,
+        player=player,
+        position=position,
+        team=team,
+        winner_only=winner_only,
+    )
     line_up = None if next_game is None else [name.strip() for name in next_game.split(",")]
     if line_up is not None:
         check_line_up(line_up, rankings.names, allow_new_players)
@@ -125,10 +132,9 @@ def rank(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UnboundedSkillWarning)
         warnings.simplefilter("ignore", NotConvergedWarning)  # the summary says it better
-        ranking = fit_ranking(
+        ranking = fit(
             rankings,
-            prior,
-            noise=noise,
+            RankingModel(prior=prior, team_noise=noise),
             draws=draws,
             warmup=warmup,
             chains=chains,

@@ -23,6 +23,10 @@ from revealed.cli._tables import PosteriorFile, summary_to_dict
 def report(
     posterior: PosteriorFile,
     out: Annotated[Path, typer.Option(help="Where the page goes, HTML.", show_default=False)],
+    group: Annotated[
+        str | None,
+        typer.Option(help="One group of several, for a page of its own.", show_default=False),
+    ] = None,
     seed: Seed = 0,
     no_progress: NoProgress = False,
     json: Json = False,
@@ -31,20 +35,25 @@ def report(
 
     Example: `revealed report posterior.nc --out report.html`
     """
+    from revealed.data.rankings import Rankings
     from revealed.plots.report import write_report
-    from revealed.results.posterior import Posterior
+    from revealed.results.load import load
 
     check_writable(out)
-    post = Posterior.load(posterior)
+    post = load(posterior)
+    if group is not None:
+        # labels are typed as text, and may be numbers
+        labels = {str(label): label for label in getattr(post, "groups", ())}
+        post = post.select(group=labels.get(group, group))
     with progress("writing the report", no_progress):
         write_report(post, out, seed=check_seed(seed))
-    summary = post.summary()
     # What did not converge is said on stderr, also where the answer is JSON.
-    if not summary.converged:
-        print_message(summary.message)
+    if not post.converged:
+        print_message(post.message)
     if json:
-        print_json({"out": out, "decisions": len(post.decisions), **summary_to_dict(summary)})
+        seen = "games" if isinstance(post.data, Rankings) else "decisions"
+        print_json({"out": out, seen: len(post.data), **summary_to_dict(post)})
         return
-    if summary.converged:
-        print(summary.message)
+    if post.converged:
+        print(post.message)
     print(f"Report: {out} (open it in a browser)")

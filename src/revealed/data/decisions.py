@@ -50,7 +50,8 @@ class Block:
     Examples
     --------
     >>> d = rv.Decisions(np.eye(3), [0, 3], [1], blocks=[rv.Block("cities", 3, sum_to_zero=True)])
-    >>> rv.fit(d, rv.Normal(1.0)).mean.sum().round(9) + 0.0  # only differences matter
+    >>> post = rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.0)))
+    >>> post.mean().sum().round(9) + 0.0  # only differences matter
     np.float64(0.0)
     """
 

@@ -27,8 +27,9 @@ import scipy.sparse as sp
 from revealed._types import Floats
 from revealed._validation import Seed, as_generator, check_counts
 from revealed.data.decisions import Decisions
+from revealed.data.labels import to_positions
 from revealed.data.trajectories import Trajectory
-from revealed.mdp.checks import check_finite_table, to_positions
+from revealed.mdp.checks import check_finite_table
 from revealed.mdp.process import MDP
 
 Square = tuple[int, int]

@@ -45,7 +45,7 @@ class CheckpointSettings:
         Name of the file that says what a folder of results belongs to.
     """
 
-    version: int = 2
+    version: int = 3
     seconds: float = 30.0
     max_overhead: float = 1 / 20
     index: str = "index.json"
@@ -235,21 +235,19 @@ class ResultFolder(Generic[R]):
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"the checkpoint of many fits is a folder, and {folder} is a file")
         if not folder.exists():
-            _make_folder(folder, resume)
+            _make_folder(folder, resume, make_fingerprint)
         # a folder of another run must not be added to: its results would be taken for ours
-        index, own = folder / CHECKPOINTS.index, make_fingerprint()
-        if resume:
-            if _read_index(folder) != own:
+        elif resume:
+            if _read_index(folder) != make_fingerprint():
                 raise CheckpointMismatch(_mismatch(folder))
+        # somebody's files, or a run that should be resumed: neither is written over
+        elif any(folder.iterdir()):
+            raise ValueError(
+                f"the checkpoint folder {folder} is not empty; give resume=True to go on, or "
+                "another folder"
+            )
         else:
-            # somebody's files, or a run that should be resumed: neither is written over
-            if any(folder.iterdir()):
-                raise ValueError(
-                    f"the checkpoint folder {folder} is not empty; give resume=True to go on, or "
-                    "another folder"
-                )
-            head = {"version": CHECKPOINTS.version, "fingerprint": own}
-            atomic_write(index, json.dumps(head).encode())
+            _write_index(folder, make_fingerprint())
         return ResultFolder(folder, load)
 
     def get(self, i: int) -> R | None:
@@ -267,15 +265,40 @@ class ResultFolder(Generic[R]):
             result.save(self.folder / f"{i}.nc")
 
 
-def _make_folder(folder: Path, resume: bool) -> None:
-    """Make a folder that is not there yet, below one that is."""
+def remove_checkpoint(checkpoint: Path) -> None:
+    """Remove the checkpoint of a finished run: a file, or a folder with one result for each fit.
+
+    Of a folder only what `ResultFolder` put there; one that has anything else in it stays.
+    """
+    if not checkpoint.is_dir():
+        checkpoint.unlink(missing_ok=True)
+        return
+    # the index goes last: until then the folder can still be resumed from
+    for file in (*checkpoint.glob("[0-9]*.nc"), checkpoint / CHECKPOINTS.index):
+        file.unlink(missing_ok=True)
+    if not any(checkpoint.iterdir()):
+        checkpoint.rmdir()
+
+
+def _make_folder(folder: Path, resume: bool, make_fingerprint: Callable[[], str]) -> None:
+    """Make a folder that is not there yet, below one that is; it appears with its index."""
     if resume:
         raise ValueError(f"there is no folder {folder} to resume from")
     if not folder.parent.is_dir():
         raise ValueError(
             f"there is no folder {folder.parent} to make {folder.name} in; make it first"
         )
-    folder.mkdir()
+    # under another name first: a run that is killed here leaves no folder without an index
+    draft = folder.with_name(f".{folder.name}.tmp")
+    draft.mkdir(exist_ok=True)
+    _write_index(draft, make_fingerprint())
+    draft.rename(folder)
+
+
+def _write_index(folder: Path, own: str) -> None:
+    """Write what a folder of results belongs to: its fingerprint."""
+    head = {"version": CHECKPOINTS.version, "fingerprint": own}
+    atomic_write(folder / CHECKPOINTS.index, json.dumps(head).encode())
 
 
 def _read_index(folder: Path) -> str:

@@ -20,7 +20,6 @@ import scipy.sparse as sp
 
 from revealed._types import Bools, Floats, Ints, Labels
 from revealed.data.decisions import Block, Decisions
-from revealed.data.groups import group_labels
 from revealed.io.columns import Arrow, collect_columns, open_dataframe
 
 # Columns with a meaning of their own, which no feature may be called.
@@ -367,17 +366,3 @@ def _to_arrow(what: str, labels: Labels) -> Arrow:
     if column.null_count:
         raise ValueError(f"{what} has a label that is missing or NaN; a table needs one for each")
     return column
-
-
-def with_group_labels(decisions: Any, groups: Any) -> tuple[Decisions, Labels]:
-    """Decisions, or a long table of them, with the label (T,) of who made each.
-
-    groups: with a table the name of the column of labels, otherwise as in `group_labels`. Refuses
-    decisions without choices.
-    """
-    if not isinstance(decisions, Decisions):
-        column = groups if isinstance(groups, str) else "group"
-        decisions, groups = from_dataframe(decisions, group=column), None
-    labels = group_labels(decisions, groups)
-    decisions.require_choices()
-    return decisions, labels

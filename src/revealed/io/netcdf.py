@@ -29,6 +29,10 @@ Variables = dict[str, tuple[tuple[str, ...], Array]]
 T = TypeVar("T")
 
 
+class UnreadableModel(Exception):
+    """A file is whole, but its model cannot be made here; the message says why."""
+
+
 def to_arviz(attributes: Mapping[str, Any], groups: Mapping[str, Variables]) -> Any:
     """ArviZ's InferenceData (ArviZ 0.x) or xarray's DataTree (ArviZ 1.x)."""
     try:
@@ -108,6 +112,8 @@ def read_file(
                 version = int(np.ravel(file.attrs["format_version"])[0]) if ours else newest
                 if ours and kind == what and version <= newest:
                     found = read(file)
+        except UnreadableModel as reason:
+            raise ValueError(f"{source} cannot be read: {reason}") from None
         except Exception:  # HDF5 reports damage through nearly every kind of exception there is
             raise ValueError(damaged) from None
     if ours and kind != what:

@@ -61,7 +61,7 @@ def scan_parquet(path: str | os.PathLike[str], **options: Any) -> ParquetDecisio
     >>> folder = rv.scan_parquet("drinks")
     >>> folder.count
     60
-    >>> rv.fit(folder, rv.Normal(1.0)).mean > 0.0
+    >>> rv.fit(folder, rv.ChoiceModel(prior=rv.Normal(1.0))).mean() > 0.0
     array([ True, False])
     """
     return ParquetDecisions(path, **options)

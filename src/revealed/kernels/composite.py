@@ -26,6 +26,7 @@ from revealed.kernels.coordinates import (
 )
 from revealed.kernels.hmc import (
     ADAPTATION,
+    LEAPFROG,
     PATH,
     HmcState,
     PathWorkspace,
@@ -94,14 +95,30 @@ class CycleState(NamedTuple):
 
 
 class DrawArrays(NamedTuple):
-    """Where draws go: values (n, K), acceptance (n,) and prior_sd (n,).
+    """Where draws go: values (n, K), acceptance (n,), prior_sd (n,), n_steps (n,), diverging (n,).
 
     acceptance is that of the last move before the draw; prior_sd is not written where it is given.
+    n_steps and diverging are added to: steps of the Hamiltonian paths that lead to the draw, and
+    how many of these diverged.
     """
 
     values: Floats
     acceptance: Floats
     prior_sd: Floats
+    n_steps: Floats
+    diverging: Floats
+
+
+def make_draw_arrays(draws: int, width: int, tuning: bool = False) -> DrawArrays:
+    """Arrays for so many draws of `width` coefficients; while tuning, the values go elsewhere."""
+    kept = 0 if tuning else draws
+    return DrawArrays(
+        np.empty((kept, width)),
+        np.empty(draws),
+        np.empty(kept),
+        np.zeros(draws),
+        np.zeros(draws),
+    )
 
 
 class TuningArrays(NamedTuple):
@@ -241,9 +258,12 @@ def run_cycles(
                     step_size = tuning.adaptation[ADAPTATION.step_size]
                     least = max(1, int(tuning.path_length / step_size + 0.5))
                     least = most = min(least, PATH.max_steps)
-                draws.acceptance[n] = hmc_step(
-                    rng, target, workspace, step_size, least, most, hmc_state, path
+                outcome = hmc_step(
+                    rng, target, workspace, LEAPFROG, step_size, least, most, hmc_state, path
                 )
+                draws.acceptance[n] = outcome.probability
+                draws.n_steps[n] += outcome.n_steps
+                draws.diverging[n] += outcome.diverging
                 gradient_is_current, weight_is_current = True, False
                 if adapting:
                     # A hundredth of the initial step size: below it, no path gets anywhere.
@@ -334,6 +354,7 @@ def move_particles(
     modes were found, for the next particle to begin with.
     """
     gradient, prior_sd, none = np.empty(x.shape[1]), np.empty(1), np.empty(0)
+    n_steps, diverging = np.zeros(1), np.zeros(1)
     tuning = TuningArrays(np.empty((0, 0)), none, 0.0, 0.0, none)
     # Every particle begins its own cycle: nothing is known about it but its position.
     for n in range(len(x)):
@@ -349,6 +370,6 @@ def move_particles(
             1,
             ChainArrays(x[n], gradient, mode_offset),
             CycleState(0.0, 0.0, False, False, 0),
-            DrawArrays(values[n : n + 1], acceptance[n : n + 1], prior_sd),
+            DrawArrays(values[n : n + 1], acceptance[n : n + 1], prior_sd, n_steps, diverging),
             tuning,
         )

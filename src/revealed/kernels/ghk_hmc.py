@@ -7,7 +7,6 @@ A chain moves (theta, z) under prior(theta) N(z; 0, I) prod weight(theta, z), se
     theta given z     a Hamiltonian path in whitened coordinates, theta = centre + root x
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -23,33 +22,48 @@ from revealed.kernels.ghk_posterior import (
     multiply_transpose,
     set_parameters,
 )
-from revealed.kernels.hmc import ADAPTATION, PATH, update_step_size
-from revealed.kernels.vectors import dot
+from revealed.kernels.hmc import (
+    LEAPFROG,
+    HmcState,
+    PathPlan,
+    PathStatistics,
+    hmc_move,
+)
+from revealed.kernels.log_density import log_density_of
 
 
-class Whitening(NamedTuple):
-    """Coordinates x in which the posterior is about standard normal: theta = centre + root x."""
+class WhitenedGHK(NamedTuple):
+    """The log posterior given z, in coordinates x where it is about standard normal.
 
+    theta = centre + root x. log_cdf_z: what `ghk.log_cdf_pairs` makes of z.
+    """
+
+    posterior: GHKLogPosterior
+    log_cdf_z: Floats
     centre: Floats
     root: Floats
 
 
-class ChainOutput(NamedTuple):
-    """Where `sample_chain` writes draws of theta (n, .) and acceptance rates (n,) of its moves."""
-
-    theta: Floats
-    acceptance_rate: Floats
-    ghk_acceptance_rate: Floats
-
-
 @compiled
-def unwhiten(whitening: Whitening, x: Floats) -> Floats:
-    """Theta at the whitened coordinates x."""
-    theta = np.empty(whitening.centre.size)
-    multiply_matrix(whitening.root, x, theta)
+def unwhiten(target: WhitenedGHK, x: Floats, theta: Floats) -> None:
+    """Write theta at the whitened coordinates x."""
+    multiply_matrix(target.root, x, theta)
     for i in range(theta.size):
-        theta[i] += whitening.centre[i]
-    return theta
+        theta[i] += target.centre[i]
+
+
+@log_density_of(WhitenedGHK)
+@compiled
+def whitened_log_posterior(
+    target: WhitenedGHK, work: GHKPosteriorWorkspace, x: Floats, floor: float, gradient: Floats
+) -> float:
+    """The log of prior times weights at x, with its gradient in x."""
+    unwhiten(target, x, work.theta)
+    value: float = log_posterior(
+        target.posterior, work, work.theta, target.log_cdf_z, work.grad_theta
+    )
+    multiply_transpose(target.root, work.grad_theta, gradient)
+    return value
 
 
 @compiled
@@ -88,104 +102,44 @@ def update_normals(
 
 
 @compiled
-def hmc_step(
-    rng: np.random.Generator,
-    target: GHKLogPosterior,
-    work: GHKPosteriorWorkspace,
-    log_cdf_z: Floats,
-    whitening: Whitening,
-    step_size: float,
-    n_steps: int,
-    x: Floats,
-) -> float:
-    """One Hamiltonian move of the whitened x given z, in place; returns the acceptance probability.
-
-    A leapfrog path of n_steps. work.current_log_weights follow x.
-    """
-    root = whitening.root
-    grad_theta, grad_x = np.empty(x.size), np.empty(x.size)
-    proposed, momentum = x.copy(), np.empty(x.size)
-    for d in range(x.size):
-        momentum[d] = rng.standard_normal()
-    # the energy to start with; weights at x are kept for the next update of z
-    value = log_posterior(target, work, unwhiten(whitening, x), log_cdf_z, grad_theta)
-    work.current_log_weights[:] = work.log_weights
-    initial_energy = 0.5 * dot(momentum, momentum) - value
-    # a random step size, so that no path comes round to where it began
-    epsilon = step_size * (1.0 + PATH.step_jitter * (2.0 * rng.random() - 1.0))
-    energy = initial_energy
-    for _ in range(n_steps):
-        # leapfrog: half a step of the momentum, one of the position, half of the momentum
-        multiply_transpose(root, grad_theta, grad_x)
-        for d in range(x.size):
-            momentum[d] += 0.5 * epsilon * grad_x[d]
-            proposed[d] += epsilon * momentum[d]
-        value = log_posterior(target, work, unwhiten(whitening, proposed), log_cdf_z, grad_theta)
-        multiply_transpose(root, grad_theta, grad_x)
-        for d in range(x.size):
-            momentum[d] += 0.5 * epsilon * grad_x[d]
-        energy = 0.5 * dot(momentum, momentum) - value
-        # a divergent path is refused; the comparison is false for NaN, which ends it as well
-        if not energy < initial_energy + PATH.divergence_energy:
-            return 0.0
-    # Metropolis: accept by the error of the energy
-    probability = math.exp(min(initial_energy - energy, 0.0))
-    if rng.random() < probability:
-        x[:] = proposed
-        work.current_log_weights[:] = work.log_weights
-    return probability
-
-
-@compiled
 def sample_chain(
     rng: np.random.Generator,
-    target: GHKLogPosterior,
+    target: WhitenedGHK,
     work: GHKPosteriorWorkspace,
-    whitening: Whitening,
-    adaptation: Floats,
-    path_length: float,
-    target_acceptance: float,
+    plan: PathPlan,
     thin: int,
     x: Floats,
     z: Floats,
-    out: ChainOutput,
-) -> float:
-    """Fill `out` with draws, moving z and x in turn; paths of about path_length.
+    theta: Floats,
+    statistics: PathStatistics,
+    ghk_acceptance_rate: Floats,
+) -> None:
+    """Write draws of theta (n, .), moving z and x in turn.
 
-    adaptation is the step size and what it was adapted from so far
-    (`hmc.init_dual_averaging`). Where target_acceptance > 0, it is adapted further, in place, to
-    be accepted with that probability. Returns the averaged step size.
+    ghk_acceptance_rate (n,): the share of decisions whose normals were accepted.
     """
-    # paths vary by 30 % in length, so that none has the period of the posterior; a step size that
-    # collapses is kept from making endless ones, and above a hundredth of where it began
-    shortest, variation, smallest_share = 0.7, 0.6, 1e-2
+    posterior, log_cdf_z = target.posterior, target.log_cdf_z
+    state = HmcState(x, np.empty(1), np.empty(x.size))
     # weights where the chain is, for the first update of z
-    log_cdf_z = np.empty((z.size, 2))
     log_cdf_pairs(z, log_cdf_z)
-    set_parameters(target, work, unwhiten(whitening, x))
+    unwhiten(target, x, work.theta)
+    set_parameters(posterior, work, work.theta)
     log_mean_weights(
-        target.rivals, work.m, work.factors, log_cdf_z, work.ghk, work.current_log_weights
+        posterior.rivals, work.m, work.factors, log_cdf_z, work.ghk, work.current_log_weights
     )
-    for n in range(out.theta.shape[0]):
-        out.acceptance_rate[n], out.ghk_acceptance_rate[n] = 0.0, 0.0
+    for n in range(theta.shape[0]):
+        ghk_acceptance_rate[n] = 0.0
         for _ in range(thin):
-            # z given theta, then theta given z
-            theta = unwhiten(whitening, x)
-            out.ghk_acceptance_rate[n] += (
-                update_normals(rng, target, work, theta, z, log_cdf_z) / thin
+            # z given theta, then theta given z; the weights follow both
+            unwhiten(target, x, work.theta)
+            ghk_acceptance_rate[n] += (
+                update_normals(rng, posterior, work, work.theta, z, log_cdf_z) / thin
             )
-            step_size = adaptation[ADAPTATION.step_size]
-            length = (shortest + variation * rng.random()) * path_length
-            n_steps = min(max(1, int(length / step_size + 0.5)), PATH.max_steps)
-            probability = hmc_step(rng, target, work, log_cdf_z, whitening, step_size, n_steps, x)
-            out.acceptance_rate[n] += probability / thin
-        if target_acceptance > 0.0:
-            initial_step_size = adaptation[ADAPTATION.initial_step_size]
-            update_step_size(
-                adaptation, target_acceptance, probability, smallest_share * initial_step_size
-            )
-        out.theta[n] = unwhiten(whitening, x)
-    return math.exp(adaptation[ADAPTATION.log_mean_step_size])
+            state.log_density[0] = whitened_log_posterior(target, work, x, -np.inf, state.gradient)
+            work.current_log_weights[:] = work.log_weights
+            if hmc_move(rng, target, work, LEAPFROG, plan, state, statistics, n, thin):
+                work.current_log_weights[:] = work.log_weights
+        unwhiten(target, x, theta[n])
 
 
 @compiled

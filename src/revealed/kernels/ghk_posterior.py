@@ -63,7 +63,8 @@ class GHKPosteriorWorkspace(NamedTuple):
 
     value, grad_value (K,): u and the derivatives in it. noise_root (D, D): N. noise (M, M): the
     covariance of all labels. m, grad_m (R,); factors, grad_factors (C, D, D); ghk: see `ghk.py`.
-    log_weights (T,): where they were last asked for; current_log_weights: where the chain is.
+    log_weights (T,): where they were last asked for; current_log_weights: where the chain is. theta
+    and grad_theta: of a path, where it was evaluated last.
     """
 
     value: Floats
@@ -77,6 +78,8 @@ class GHKPosteriorWorkspace(NamedTuple):
     ghk: GHKWorkspace
     log_weights: Floats
     current_log_weights: Floats
+    theta: Floats
+    grad_theta: Floats
 
 
 @compiled
@@ -84,6 +87,8 @@ def make_workspace(target: GHKLogPosterior) -> GHKPosteriorWorkspace:
     """A workspace for one chain."""
     size, width = target.centre_root.shape[0], target.basis.shape[0]
     n_rivals, choice_sets = target.rivals.start[-1], target.rivals.n_rivals.size
+    # q, and N without one number of its diagonal
+    n_theta = target.mean.size + size * (size + 1) // 2 - 1
     return GHKPosteriorWorkspace(
         np.empty(width),
         np.empty(width),
@@ -96,6 +101,8 @@ def make_workspace(target: GHKLogPosterior) -> GHKPosteriorWorkspace:
         make_ghk_workspace(target.rivals),
         np.empty(target.rivals.choice_set.size),
         np.empty(target.rivals.choice_set.size),
+        np.empty(n_theta),
+        np.empty(n_theta),
     )
 
 

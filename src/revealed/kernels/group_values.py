@@ -19,7 +19,7 @@ from revealed.kernels.choice_exact import EXACT_RULE
 from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex
 from revealed.kernels.choice_lattice import FAST_RULE
 from revealed.kernels.design import Design, multiply, transpose_multiply
-from revealed.kernels.hmc import HmcState, PathWorkspace, hmc_step
+from revealed.kernels.hmc import LEAPFROG, HmcState, PathWorkspace, hmc_step, range_of_steps
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
 from revealed.kernels.noise import NoiseArguments
 
@@ -248,12 +248,14 @@ def draw_group_values(
     n_independence: int,
     q: Floats,
     acceptance: Floats,
+    steps: Floats,
     sums: GroupSums,
 ) -> None:
     """Move every group's value given the population: independence moves, then a Hamiltonian path.
 
     Under q ~ N(mean, precision^-1). q (N, D) is changed in place; acceptance (N,) gets the
-    acceptance probabilities of the paths; what the population needs to know is added to sums.
+    acceptance probabilities of the paths; steps (2,) how many steps they made and how many of them
+    diverged, added up. What the population needs to know is added to sums.
     """
     width = q.shape[1]
     # all that groups share is allocated once
@@ -296,13 +298,14 @@ def draw_group_values(
         )
         if n_independence > 0:
             independence_moves(rng, target, work, n_independence, state.x, path.x)
-        # paths vary by 30 % in length, so that none has the period of the posterior
         state.log_density[0] = log_posterior(target, work, state.x, -np.inf, state.gradient)
-        steps = path_length / metric.step_size[i]
-        min_steps, max_steps = max(1, int(0.7 * steps + 0.5)), max(1, int(1.3 * steps + 0.5))
-        acceptance[i] = hmc_step(
-            rng, target, work, metric.step_size[i], min_steps, max_steps, state, path
+        min_steps, max_steps = range_of_steps(path_length, metric.step_size[i])
+        outcome = hmc_step(
+            rng, target, work, LEAPFROG, metric.step_size[i], min_steps, max_steps, state, path
         )
+        acceptance[i] = outcome.probability
+        steps[0] += outcome.n_steps
+        steps[1] += outcome.diverging
         add_group_sums(population, offset, spread, state, q[i], sums)
 
 

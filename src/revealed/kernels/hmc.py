@@ -1,38 +1,50 @@
-"""Hamiltonian Monte Carlo on the log posterior, in whitened coordinates, with dual averaging.
+"""Hamiltonian Monte Carlo on any log density, in whitened coordinates, with dual averaging.
 
-A fresh standard normal momentum p, a leapfrog path of random length with a random step size, and
-acceptance by the energy (Duane, Kennedy, Pendleton and Roweth 1987; Neal 2011):
+A fresh standard normal momentum p, a path of random length with a random step size, and acceptance
+by the energy (Duane, Kennedy, Pendleton and Roweth 1987; Neal 2011):
 
-    H(x, p) = p'p / 2 - log posterior(x),   accept with probability min(1, exp(H_start - H_end))
+    H(x, p) = p'p / 2 - log density(x),   accept with probability min(1, exp(H_start - H_end))
 
 The step size is adapted in warm-up by dual averaging (Hoffman and Gelman 2014, section 3.2).
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from revealed._types import Floats
-from revealed.kernels._compile import inlined
-from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
+from revealed.kernels._compile import compiled, inlined
+from revealed.kernels.log_density import log_density
 
 
 class PathSettings(NamedTuple):
     """What all Hamiltonian paths of the package have in common."""
 
     step_jitter: float
+    shortest: float
+    longest: float
     divergence_energy: float
     max_steps: int
+    least_step_share: float
 
 
 # step_jitter: step sizes vary by this share, so that no path comes round to where it began (Neal
 # 2011, section 3.2); with none, a path as long as a period of some coordinate never moves it.
+# shortest, longest: for the same reason the number of steps varies between these multiples.
 # divergence_energy: an error of the energy beyond which a path has diverged and ends. exp(-200) is
 # never accepted, so a larger value only wastes steps; Stan takes 1000.
-# max_steps: of one path while the step size is adapted. It bounds the time that a much too small
-# first step size costs.
-PATH = PathSettings(step_jitter=0.1, divergence_energy=200.0, max_steps=500)
+# max_steps: of one path whose length is given. It bounds the time that a much too small first step
+# size costs.
+# least_step_share: of the initial step size, while it is adapted; below it, no path gets anywhere.
+PATH = PathSettings(
+    step_jitter=0.1,
+    shortest=0.7,
+    longest=1.3,
+    divergence_energy=200.0,
+    max_steps=500,
+    least_step_share=1e-2,
+)
 
 
 class DualAveraging(NamedTuple):
@@ -55,8 +67,29 @@ ADAPTATION = DualAveraging(
 )
 
 
+class Integrator(NamedTuple):
+    """A step of a path: in each stage the momentum by kick, then the position by drift.
+
+    In units of the step size; one evaluation of the gradient follows each stage, and after the last
+    one the first kick again. A number each, so that the stages are known when a loop is compiled.
+    """
+
+    kick: tuple[float, ...]
+    drift: tuple[float, ...]
+
+
+# Half a step of the momentum, one of the position, half of the momentum (Neal 2011).
+LEAPFROG = Integrator(kick=(0.5,), drift=(1.0,))
+# Three gradients a step, which together go further than three steps of leapfrog in many dimensions
+# (Blanes, Casas and Sanz-Serna 2014).
+THREE_STAGES = Integrator(
+    kick=(0.11888010966548, 0.5 - 0.11888010966548, 0.5 - 0.11888010966548),
+    drift=(0.29619504261126, 1.0 - 2.0 * 0.29619504261126, 0.29619504261126),
+)
+
+
 class HmcState(NamedTuple):
-    """Where a chain is: x (D,), its log posterior log_density (1,), and the gradient (D,) there."""
+    """Where a chain is: x (D,), its log density (1,), and the gradient (D,) there."""
 
     x: Floats
     log_density: Floats
@@ -71,22 +104,35 @@ class PathWorkspace(NamedTuple):
     gradient: Floats
 
 
-@inlined
-def hmc_step(
+class PathOutcome(NamedTuple):
+    """How a path went: its acceptance probability, and whether that was drawn; then its steps.
+
+    diverging: whether the error of the energy passed `PATH.divergence_energy`, which ended it.
+    """
+
+    probability: float
+    accepted: bool
+    diverging: bool
+    n_steps: int
+
+
+def follow_path(
     rng: np.random.Generator,
-    target: LogPosterior,
-    workspace: PosteriorWorkspace,
+    target: Any,
+    workspace: Any,
+    integrator: Integrator,
     step_size: float,
     min_steps: int,
     max_steps: int,
     state: HmcState,
     path: PathWorkspace,
-) -> float:
-    """The acceptance probability of one path of min_steps to max_steps steps.
+) -> PathOutcome:
+    """One path of min_steps to max_steps steps on the `log_density` of the target.
 
-    An accepted path replaces x, log density and gradient of the state, in place.
+    An accepted path replaces x, log density and gradient of the state, in place. Loops call it as
+    `hmc_step`; as it stands it takes a target of Python.
     """
-    x, log_density, gradient = state
+    x, log_density_at_x, gradient = state
     momentum, end, end_gradient = path
     # A fresh momentum, and the energy to start with.
     kinetic = 0.0
@@ -95,38 +141,56 @@ def hmc_step(
         kinetic += 0.5 * momentum[d] * momentum[d]
         end[d] = x[d]
         end_gradient[d] = gradient[d]
-    energy = kinetic - log_density[0]
+    energy = kinetic - log_density_at_x[0]
     # Step size and number of steps are random, but do not depend on x: the path stays reversible.
     epsilon = step_size * (1.0 + PATH.step_jitter * (2.0 * rng.random() - 1.0))
     steps = min_steps + int(rng.random() * (max_steps - min_steps + 1))
-    value, probability = log_density[0], 1.0
+    value, probability, made = log_density_at_x[0], 1.0, 0
     for _ in range(steps):
-        # Leapfrog: half a step of the momentum, one of the position, half of the momentum.
-        for d in range(x.size):
-            momentum[d] += 0.5 * epsilon * end_gradient[d]
-            end[d] += epsilon * momentum[d]
-        value = log_posterior(target, workspace, end, -np.inf, end_gradient)
+        # With leapfrog: half a step of the momentum, one of the position, half of the momentum.
+        for stage in range(len(integrator.kick)):
+            for d in range(x.size):
+                momentum[d] += integrator.kick[stage] * epsilon * end_gradient[d]
+                end[d] += integrator.drift[stage] * epsilon * momentum[d]
+            value = log_density(target, workspace, end, -np.inf, end_gradient)
         kinetic = 0.0
         for d in range(x.size):
-            momentum[d] += 0.5 * epsilon * end_gradient[d]
+            momentum[d] += integrator.kick[0] * epsilon * end_gradient[d]
             kinetic += 0.5 * momentum[d] * momentum[d]
+        made += 1
         # A divergent path is refused; the comparison is false for NaN, which ends it as well.
         if not kinetic - value < energy + PATH.divergence_energy:
             probability = 0.0
             break
     # Metropolis: accept by the error of the energy.
+    diverging, accepted = probability == 0.0, False
     probability *= math.exp(min(energy - (kinetic - value), 0.0)) if probability > 0.0 else 0.0
     if rng.random() < probability:
+        accepted = True
         for d in range(x.size):
             x[d] = end[d]
             gradient[d] = end_gradient[d]
-        log_density[0] = value
-    return probability
+        log_density_at_x[0] = value
+    return PathOutcome(probability, accepted, diverging, made)
 
 
-def init_dual_averaging(step_size: float) -> Floats:
-    """The array (5,) with which dual averaging begins, laid out as `ADAPTATION` says."""
-    return np.array([step_size, step_size, 0.0, 0.0, math.log(step_size)])
+hmc_step = inlined(follow_path)
+
+
+def steps_of_length(path_length: float, step_size: float) -> tuple[int, int]:
+    """The least and the most steps of paths of about this length."""
+    steps = path_length / step_size
+    least = min(max(1, int(PATH.shortest * steps + 0.5)), PATH.max_steps)
+    return least, min(max(1, int(PATH.longest * steps + 0.5)), PATH.max_steps)
+
+
+range_of_steps = inlined(steps_of_length)
+
+
+def init_dual_averaging(step_size: float | Floats) -> Floats:
+    """The array (..., 5) with which dual averaging begins, laid out as `ADAPTATION` says."""
+    zero = np.zeros_like(step_size, dtype=np.float64)
+    return np.stack([step_size + zero, step_size + zero, zero, zero, np.log(step_size)], axis=-1)
 
 
 @inlined
@@ -158,3 +222,75 @@ def update_step_size(
     adaptation[ADAPTATION.step_size] = max(math.exp(log_step), min_step_size)
     adaptation[ADAPTATION.updates] = n + 1.0
     adaptation[ADAPTATION.shortfall] = shortfall
+
+
+@compiled
+def update_step_sizes(adaptation: Floats, target_acceptance: float, probability: Floats) -> None:
+    """Change the step sizes of many paths, (N, 5), as `update_step_size` changes one."""
+    for n in range(probability.size):
+        least = PATH.least_step_share * adaptation[n, ADAPTATION.initial_step_size]
+        update_step_size(adaptation[n], target_acceptance, probability[n], least)
+
+
+class PathStatistics(NamedTuple):
+    """What is told of the paths that lead to each draw, (n,) each, by the names of ArviZ.
+
+    acceptance_rate: the mean over these paths. diverging: 1 where one of them diverged, else 0.
+    n_steps: of all of them. step_size: of the last. lp: the log density that the last one ended at.
+    """
+
+    acceptance_rate: Floats
+    diverging: Floats
+    n_steps: Floats
+    step_size: Floats
+    lp: Floats
+
+
+def make_path_statistics(draws: int) -> PathStatistics:
+    """Statistics of so many draws, to which nothing was added yet."""
+    return PathStatistics(*np.zeros((len(PathStatistics._fields), draws)))
+
+
+class PathPlan(NamedTuple):
+    """Paths of about this length, with the step size of adaptation (5,), see `ADAPTATION`.
+
+    Where target_acceptance is not zero, the step size learns from each path, in place.
+    """
+
+    length: float
+    target_acceptance: float
+    adaptation: Floats
+
+
+@inlined
+def hmc_move(
+    rng: np.random.Generator,
+    target: Any,
+    workspace: Any,
+    integrator: Integrator,
+    plan: PathPlan,
+    state: HmcState,
+    statistics: PathStatistics,
+    n: int,
+    thin: int,
+) -> bool:
+    """Move along a path as planned; returns whether it was accepted.
+
+    How it went is added to the statistics of draw n, to which `thin` paths lead.
+    """
+    size, adaptation = state.x.size, plan.adaptation
+    path = PathWorkspace(np.empty(size), np.empty(size), np.empty(size))
+    # however easily steps are accepted, one of them is no longer than the path
+    step_size = min(adaptation[ADAPTATION.step_size], plan.length)
+    least, most = range_of_steps(plan.length, step_size)
+    outcome = hmc_step(rng, target, workspace, integrator, step_size, least, most, state, path)
+    if plan.target_acceptance > 0.0:
+        least_step_size = PATH.least_step_share * adaptation[ADAPTATION.initial_step_size]
+        update_step_size(adaptation, plan.target_acceptance, outcome.probability, least_step_size)
+    statistics.acceptance_rate[n] += outcome.probability / thin
+    if outcome.diverging:
+        statistics.diverging[n] = 1.0
+    statistics.n_steps[n] += outcome.n_steps
+    statistics.step_size[n] = step_size
+    statistics.lp[n] = state.log_density[0]
+    return outcome.accepted

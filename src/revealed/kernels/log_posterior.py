@@ -21,6 +21,7 @@ from revealed.kernels._compile import compiled_no_nan, inlined
 from revealed.kernels.choice import log_likelihood
 from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex, make_choice_workspace
 from revealed.kernels.design import Design, multiply, transpose_multiply
+from revealed.kernels.log_density import log_density_of
 from revealed.kernels.noise import NoiseArguments
 from revealed.kernels.prior_scale import interpolate_log_marginal
 from revealed.kernels.skew_transform import skew_derivative_scalar, skew_second_derivative_scalar
@@ -169,6 +170,7 @@ def _write_gradient(target: LogPosterior, workspace: PosteriorWorkspace, gradien
             gradient[d] = multiply_add(grad_w, target.unwhiten[k, d], gradient[d])
 
 
+@log_density_of(LogPosterior)
 @compiled_no_nan
 def log_posterior(
     target: LogPosterior, workspace: PosteriorWorkspace, x: Floats, floor: float, gradient: Floats

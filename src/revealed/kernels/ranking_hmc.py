@@ -16,13 +16,15 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.kernels._compile import compiled
-from revealed.kernels.hmc import PATH
+from revealed.kernels.hmc import (
+    THREE_STAGES,
+    HmcState,
+    PathPlan,
+    PathStatistics,
+    hmc_move,
+)
+from revealed.kernels.log_density import log_density_of
 from revealed.kernels.ranking_likelihood import Games, log_ranking_likelihood
-
-# A step of three gradients, made for many dimensions (Blanes, Casas and Sanz-Serna 2014): kick,
-# drift, ..., drift, and the first kick again.
-KICK = np.array([0.11888010966548, 0.5 - 0.11888010966548, 0.5 - 0.11888010966548])
-DRIFT = np.array([0.29619504261126, 1.0 - 2.0 * 0.29619504261126, 0.29619504261126])
 
 
 class RankingPrior(NamedTuple):
@@ -93,55 +95,64 @@ def evaluate_likelihood(
     )
 
 
+class ScaledRanking(NamedTuple):
+    """The log posterior of x / scale; scale (x.size,): widths of the posterior."""
+
+    games: Games
+    prior: RankingPrior
+    scale: Floats
+
+
+class RankingWorkspace(NamedTuple):
+    """Where a path was evaluated last: the unknowns x, and the likelihood there."""
+
+    x: Floats
+    likelihood: RankingLikelihood
+
+
+@log_density_of(ScaledRanking)
 @compiled
-def hmc_step(
+def scaled_log_posterior(
+    target: ScaledRanking, work: RankingWorkspace, scaled: Floats, floor: float, gradient: Floats
+) -> float:
+    """The log posterior at x = scale * scaled, with its gradient in scaled."""
+    for d in range(scaled.size):
+        work.x[d] = target.scale[d] * scaled[d]
+    evaluate_likelihood(target.games, target.prior, work.x, work.likelihood)
+    value: float = log_posterior(target.prior, work.x, work.likelihood, gradient)
+    for d in range(scaled.size):
+        gradient[d] *= target.scale[d]
+    return value
+
+
+@compiled
+def move_unknowns(
     rng: np.random.Generator,
-    games: Games,
-    prior: RankingPrior,
-    scale: Floats,
-    step_size: float,
-    n_steps: int,
+    target: ScaledRanking,
+    plan: PathPlan,
     x: Floats,
     likelihood: RankingLikelihood,
     initial_gradient: Floats,
-) -> float:
-    """One Hamiltonian path of x, in place, in units of scale; returns its acceptance probability.
+    statistics: PathStatistics,
+    n: int,
+    thin: int,
+) -> None:
+    """Move x along a Hamiltonian path, in place, as `hmc.hmc_move` does.
 
     likelihood: what `evaluate_likelihood` wrote at x; follows x, in place. The gradient of the log
     posterior where the path began goes into initial_gradient.
     """
-    size = x.size
-    new_x, gradient, momentum = x.copy(), np.empty(size), np.empty(size)
-    new_likelihood = RankingLikelihood(
-        likelihood.log_likelihood.copy(),
-        likelihood.grad_log_margin.copy(),
-        likelihood.grad_skills.copy(),
+    size, scale = x.size, target.scale
+    work = RankingWorkspace(
+        np.empty(size),
+        RankingLikelihood(np.empty(1), np.empty(1), np.empty(likelihood.grad_skills.size)),
     )
     # the likelihood at x is known from the move before: one evaluation saved
-    initial_energy = -log_posterior(prior, x, likelihood, gradient)
-    initial_gradient[:] = gradient
-    for d in range(size):
-        momentum[d] = rng.standard_normal()
-        initial_energy += 0.5 * momentum[d] * momentum[d]
-    energy = initial_energy
-    for _ in range(n_steps):
-        # three kicks and drifts, then the first kick again
-        for stage in range(3):
-            for d in range(size):
-                momentum[d] += KICK[stage] * step_size * scale[d] * gradient[d]
-                new_x[d] += DRIFT[stage] * step_size * scale[d] * momentum[d]
-            evaluate_likelihood(games, prior, new_x, new_likelihood)
-            energy = -log_posterior(prior, new_x, new_likelihood, gradient)
-        for d in range(size):
-            momentum[d] += KICK[0] * step_size * scale[d] * gradient[d]
-            energy += 0.5 * momentum[d] * momentum[d]
-        if not energy < initial_energy + PATH.divergence_energy:
-            return 0.0
-    # Metropolis: accept by the error of the energy
-    probability = math.exp(min(initial_energy - energy, 0.0))
-    if rng.random() < probability:
-        x[:] = new_x
-        likelihood.log_likelihood[:] = new_likelihood.log_likelihood
-        likelihood.grad_log_margin[:] = new_likelihood.grad_log_margin
-        likelihood.grad_skills[:] = new_likelihood.grad_skills
-    return probability
+    value = log_posterior(target.prior, x, likelihood, initial_gradient)
+    state = HmcState(x / scale, np.full(1, value), initial_gradient * scale)
+    # steps of three gradients: there may be hundreds of players
+    if hmc_move(rng, target, work, THREE_STAGES, plan, state, statistics, n, thin):
+        x[:] = work.x
+        likelihood.log_likelihood[:] = work.likelihood.log_likelihood
+        likelihood.grad_log_margin[:] = work.likelihood.grad_log_margin
+        likelihood.grad_skills[:] = work.likelihood.grad_skills

@@ -25,7 +25,14 @@ from revealed._types import Floats, Ints
 from revealed.kernels._compile import compiled
 from revealed.kernels.choice import log_likelihood
 from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex, make_choice_workspace
-from revealed.kernels.hmc import ADAPTATION, PATH, update_step_size
+from revealed.kernels.hmc import (
+    LEAPFROG,
+    HmcState,
+    PathPlan,
+    PathStatistics,
+    hmc_move,
+)
+from revealed.kernels.log_density import log_density_of
 from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.kernels.vectors import dot
 
@@ -71,19 +78,27 @@ class ValuePrior(NamedTuple):
     mean: Floats
 
 
-class PathMetric(NamedTuple):
-    """How far paths reach: value_root (K, D) for v, cell_sd (C,) for t, length in these units."""
+class ValueAndRows(NamedTuple):
+    """The log posterior in coordinates x (D + C,) of a path that begins at v (K,) and t (C,).
 
+    The value is v + value_root x[:D], the logarithms of the cells' g are t + cell_sd x[D:].
+    """
+
+    rows: TransitionRows
+    choices: RowChoices
+    prior: ValuePrior
     value_root: Floats
     cell_sd: Floats
-    length: float
+    v: Floats
+    t: Floats
 
 
 class Workspace(NamedTuple):
     """Arrays that the kernels of this module write to.
 
     probabilities (C,); utility and grad_utility (P,); gap and grad_gap (R,): rivals' utilities less
-    the chosen one's; grad_v (K,) and grad_t (C,); and what the likelihood needs.
+    the chosen one's; grad_v (K,) and grad_t (C,); v (K,) and t (C,) where a path was evaluated
+    last; and what the likelihood needs.
     """
 
     probabilities: Floats
@@ -93,6 +108,8 @@ class Workspace(NamedTuple):
     grad_gap: Floats
     grad_v: Floats
     grad_t: Floats
+    v: Floats
+    t: Floats
     choice: ChoiceWorkspace
 
 
@@ -105,6 +122,8 @@ def make_workspace(rows: TransitionRows, choices: RowChoices, width: int) -> Wor
         np.empty(count),
         np.empty(rivals),
         np.empty(rivals),
+        np.empty(width),
+        np.empty(cells),
         np.empty(width),
         np.empty(cells),
         make_choice_workspace(choices.rival_index),
@@ -196,63 +215,26 @@ def log_posterior(
     return total
 
 
+@log_density_of(ValueAndRows)
 @compiled
-def hmc_step(
-    rng: np.random.Generator,
-    rows: TransitionRows,
-    choices: RowChoices,
-    prior: ValuePrior,
-    work: Workspace,
-    metric: PathMetric,
-    step_size: float,
-    v: Floats,
-    t: Floats,
+def path_log_posterior(
+    target: ValueAndRows, work: Workspace, x: Floats, floor: float, gradient: Floats
 ) -> float:
-    """One Hamiltonian move of v (K,) and t (C,), in place; returns the acceptance probability."""
-    width = metric.value_root.shape[1]
-    new_v, new_t = v.copy(), t.copy()
-    momentum_v, momentum_t = np.empty(width), np.empty(t.size)
-    # fresh momenta, in the coordinates of the metric
-    initial_energy = 0.0
-    for d in range(width):
-        momentum_v[d] = rng.standard_normal()
-        initial_energy += 0.5 * momentum_v[d] * momentum_v[d]
-    for c in range(t.size):
-        momentum_t[c] = rng.standard_normal()
-        initial_energy += 0.5 * momentum_t[c] * momentum_t[c]
-    epsilon = step_size * (1.0 + PATH.step_jitter * (2.0 * rng.random() - 1.0))
-    # paths vary by 30 % in length, so that none has the period of the posterior; 300 steps at most
-    n_steps = min(max(1, int((0.7 + 0.6 * rng.random()) * metric.length / step_size + 0.5)), 300)
-    initial_energy -= log_posterior(rows, choices, prior, work, new_v, new_t)
-    energy = initial_energy
-    for _ in range(n_steps):
-        # half a step of the momentum, a whole one of v and t
+    """The log posterior at the coordinates x (D + C,), with its gradient in them."""
+    width = target.value_root.shape[1]
+    for k in range(work.v.size):
+        work.v[k] = target.v[k] + dot(target.value_root[k], x[:width])
+    for c in range(work.t.size):
+        work.t[c] = target.t[c] + target.cell_sd[c] * x[width + c]
+    value: float = log_posterior(target.rows, target.choices, target.prior, work, work.v, work.t)
+    # from v and t to the coordinates
+    gradient[:width] = 0.0
+    for k in range(work.v.size):
         for d in range(width):
-            for k in range(v.size):
-                momentum_v[d] += 0.5 * epsilon * metric.value_root[k, d] * work.grad_v[k]
-        for k in range(v.size):
-            new_v[k] += epsilon * dot(metric.value_root[k], momentum_v)
-        for c in range(t.size):
-            momentum_t[c] += 0.5 * epsilon * metric.cell_sd[c] * work.grad_t[c]
-            new_t[c] += epsilon * metric.cell_sd[c] * momentum_t[c]
-        energy = -log_posterior(rows, choices, prior, work, new_v, new_t)
-        # the other half step, and the energy
-        for d in range(width):
-            for k in range(v.size):
-                momentum_v[d] += 0.5 * epsilon * metric.value_root[k, d] * work.grad_v[k]
-            energy += 0.5 * momentum_v[d] * momentum_v[d]
-        for c in range(t.size):
-            momentum_t[c] += 0.5 * epsilon * metric.cell_sd[c] * work.grad_t[c]
-            energy += 0.5 * momentum_t[c] * momentum_t[c]
-        # a divergent path is refused; the comparison is false for NaN, which ends it as well
-        if not energy < initial_energy + PATH.divergence_energy:
-            return 0.0
-    # Metropolis: accept by the error of the energy
-    probability = math.exp(min(initial_energy - energy, 0.0))
-    if rng.random() < probability:
-        v[:] = new_v
-        t[:] = new_t
-    return probability
+            gradient[d] += target.value_root[k, d] * work.grad_v[k]
+    for c in range(work.t.size):
+        gradient[width + c] = target.cell_sd[c] * work.grad_t[c]
+    return value
 
 
 @compiled
@@ -319,62 +301,56 @@ def update_rows(
 
 
 @compiled
-def sample_chain(
+def move_value_and_rows(
     rng: np.random.Generator,
-    rows: TransitionRows,
-    choices: RowChoices,
-    prior: ValuePrior,
+    target: ValueAndRows,
     work: Workspace,
-    metric: PathMetric,
-    step_size: float,
+    plan: PathPlan,
+    statistics: PathStatistics,
+    n: int,
     thin: int,
-    v: Floats,
-    t: Floats,
-    out: Floats,
-    acceptance_rate: Floats,
-    row_acceptance_rate: Floats,
 ) -> None:
-    """Write draws of v and of all rows' probabilities into out (n, K + C).
-
-    For each draw `thin` times a path and an update of every row. v (K,) and t (C,) are the state
-    of the chain, changed in place; the acceptance rates (n,) are those of the last of these.
-    """
-    for n in range(out.shape[0]):
-        for _ in range(thin):
-            acceptance_rate[n] = hmc_step(rng, rows, choices, prior, work, metric, step_size, v, t)
-            row_acceptance_rate[n] = update_rows(rng, rows, choices, work, v, t)
-        out[n, : v.size] = v
-        for r in range(rows.reward_index.size):
-            # for its side effect: the probabilities of all rows
-            compute_row(rows, r, t, v, work.probabilities)
-        out[n, v.size :] = work.probabilities
+    """Move v and t of the target along a Hamiltonian path, in place, by `hmc.hmc_move`."""
+    # coordinates are counted from where the path begins
+    size = target.value_root.shape[1] + target.t.size
+    state = HmcState(np.zeros(size), np.empty(1), np.empty(size))
+    state.log_density[0] = path_log_posterior(target, work, state.x, -np.inf, state.gradient)
+    if hmc_move(rng, target, work, LEAPFROG, plan, state, statistics, n, thin):
+        target.v[:] = work.v
+        target.t[:] = work.t
 
 
 @compiled
-def sample_adapting_step(
+def sample_chain(
     rng: np.random.Generator,
-    rows: TransitionRows,
-    choices: RowChoices,
-    prior: ValuePrior,
+    target: ValueAndRows,
     work: Workspace,
-    metric: PathMetric,
-    adaptation: Floats,
-    target_acceptance: float,
-    v: Floats,
-    t: Floats,
+    plan: PathPlan,
+    thin: int,
     out: Floats,
-) -> float:
-    """Write v and t of each iteration into out (n, K + C) while the step size adapts.
+    statistics: PathStatistics,
+    row_acceptance_rate: Floats,
+) -> None:
+    """Write draws of v and t into out (n, K + C).
 
-    adaptation is as `hmc.init_dual_averaging` makes it, changed in place so that paths are accepted
-    with probability target_acceptance. Returns the averaged step size.
+    For each draw `thin` times an update of every row and a path. v and t of the target are the
+    state of the chain, changed in place. row_acceptance_rate (n,): of the last updates.
     """
-    min_step_size = 1e-4  # below it, a path would never get anywhere
+    rows, choices, v, t = target.rows, target.choices, target.v, target.t
     for n in range(out.shape[0]):
-        step_size = adaptation[ADAPTATION.step_size]
-        probability = hmc_step(rng, rows, choices, prior, work, metric, step_size, v, t)
-        update_rows(rng, rows, choices, work, v, t)
-        update_step_size(adaptation, target_acceptance, probability, min_step_size)
+        for _ in range(thin):
+            row_acceptance_rate[n] = update_rows(rng, rows, choices, work, v, t)
+            move_value_and_rows(rng, target, work, plan, statistics, n, thin)
         out[n, : v.size] = v
         out[n, v.size :] = t
-    return math.exp(adaptation[ADAPTATION.log_mean_step_size])
+
+
+@compiled
+def write_probabilities(rows: TransitionRows, width: int, draws: Floats) -> None:
+    """Replace t in draws (n, width + C) of v and t by the probabilities of the cells."""
+    probabilities = np.empty(rows.next_state.size)
+    for draw in draws:
+        for r in range(rows.reward_index.size):
+            # for its side effect: the row's probabilities
+            compute_row(rows, r, draw[width:], draw[:width], probabilities)
+        draw[width:] = probabilities

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from revealed._types import Bools, Floats, Ints
 from revealed._validation import check_finite
 from revealed.data.decisions import Rows
+from revealed.data.labels import to_positions
 
 
 def stack_transitions(transitions: Any) -> tuple[Rows, int, int]:
@@ -114,66 +115,6 @@ def check_availability(available: Any, N: int, M: int) -> Bools:
     if not np.isin(given, (0.0, 1.0)).all():
         raise ValueError("available must be True or False for each state and action")
     return given.astype(bool)
-
-
-def check_labels(what: str, labels: Sequence[Any] | None, count: int) -> tuple[Any, ...]:
-    """One label for each of `count` states or actions; positions where none are given.
-
-    A number among labels would be ambiguous, because a number means a position everywhere.
-    """
-    try:
-        given = tuple(range(count)) if labels is None else tuple(labels)
-        # Labels are looked up in mappings, so they must be hashable.
-        hash(given)
-    except TypeError:
-        raise ValueError(
-            f"{what} must be a list of labels, each a word or a tuple; it is {labels!r}"
-        ) from None
-    if len(given) != count:
-        raise ValueError(f"{len(given)} labels for {count} {what}; give one label for each")
-    for i, label in enumerate(given):
-        if isinstance(label, int | float | np.number) and label != i:
-            raise ValueError(
-                f"{what}: the label {label} at position {i} is a number, and numbers mean "
-                f"positions; label with words, such as '{label}'"
-            )
-    # Labels are compared as text, since coefficient names are made of them.
-    texts: set[str] = set()
-    for label in given:
-        if str(label) in texts:
-            raise ValueError(f"{what}: the label {label} is used twice; labels must differ")
-        texts.add(str(label))
-    return given
-
-
-def to_positions(where: str, what: str, given: Any, labels: tuple[Any, ...]) -> Ints:
-    """Labels or positions of states or actions, as positions.
-
-    where: what a message says the mistake is at; "time" is followed by a number.
-    """
-    count = len(labels)
-    if isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "iu":
-        positions = given.astype(np.int64)
-        found = np.where((positions >= 0) & (positions < count), positions, -1)
-    else:
-        try:
-            # Both labels and positions are understood; a whole number is always a position.
-            known = {label: i for i, label in enumerate(labels)} | {i: i for i in range(count)}
-            found = np.array([known.get(item, -1) for item in given], dtype=np.int64)
-        except TypeError:
-            raise ValueError(
-                f"{what}s must be a list of labels or positions, one for each time"
-            ) from None
-    # The first mistake is named, with what would be right.
-    wrong = np.flatnonzero(found < 0)
-    if wrong.size:
-        t = int(wrong[0])
-        span = f"0 to {count - 1}" + (
-            "" if labels == tuple(range(count)) else f", or a label such as {labels[0]}"
-        )
-        at = f"{where} {t}" if where == "time" else where
-        raise ValueError(f"{at}: {what} {list(given)[t]} is unknown; the {what}s are {span}")
-    return found
 
 
 def check_table(what: str, given: Any) -> np.ndarray[Any, Any]:

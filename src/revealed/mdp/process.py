@@ -32,6 +32,7 @@ import scipy.sparse as sp
 from revealed._types import Bools, Floats, Ints
 from revealed._validation import Seed, as_generator, check_count
 from revealed.data.decisions import Block, Decisions, Rows
+from revealed.data.labels import check_labels, to_positions
 from revealed.data.trajectories import Trajectory
 from revealed.kernels.simulate_mdp import simulate_path
 from revealed.mdp.absorbing import absorbing_states
@@ -47,12 +48,10 @@ from revealed.mdp.checks import (
     check_availability,
     check_discount,
     check_finite_table,
-    check_labels,
     check_transition_rows,
     positions_among_available,
     split_value,
     stack_transitions,
-    to_positions,
 )
 
 

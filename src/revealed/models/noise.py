@@ -83,8 +83,15 @@ class Noise:
         return NoiseArguments(kind, np.array(self.parameters, dtype=np.float64))
 
 
+@dataclass(frozen=True)
 class NormalNoise(Noise):
-    """Independent standard normal noise, the default."""
+    """Independent standard normal noise, the default.
+
+    Examples
+    --------
+    >>> rv.ChoiceModel().noise
+    NormalNoise()
+    """
 
     name = "normal"
     log_concave = True
@@ -144,8 +151,9 @@ class CorrelatedNoise:
     >>> chosen = np.argmin(price + rng.normal(size=(60, 3)), axis=1)
     >>> rows, modes = price.reshape(-1, 1), ["bus", "car", "tram"] * 60
     >>> d = rv.Decisions(rows, range(0, 181, 3), chosen, names=["price"], actions=modes)
-    >>> post = rv.fit(d, rv.Normal(5.0), noise=rv.CorrelatedNoise(base="car"), draws=2000)
-    >>> post.covariance.shape  # (chain, draw, D, D): bus and tram, each minus car
+    >>> model = rv.ChoiceModel(prior=rv.Normal(5.0), noise=rv.CorrelatedNoise(base="car"))
+    >>> post = rv.fit(d, model, draws=2000)
+    >>> post.draws["noise_covariance"].shape  # (chain, draw, D, D): bus and tram, each minus car
     (4, 2000, 2, 2)
     """
 

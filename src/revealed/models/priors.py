@@ -51,8 +51,9 @@ class HalfStudentT:
     >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
     >>> chosen = [0] * 14 + [1] * 6
     >>> d = rv.Decisions(rows, start=range(0, 41, 2), chosen=chosen, names=["tea", "coffee"])
-    >>> post = rv.fit(d, rv.Normal(sd=rv.HalfStudentT(4, scale=1.0)), draws=4000)
-    >>> post.names[post.mean.argmax()], bool(post.stats["prior_sd"].mean() > 0.0)
+    >>> model = rv.ChoiceModel(prior=rv.Normal(sd=rv.HalfStudentT(4, scale=1.0)))
+    >>> post = rv.fit(d, model, draws=4000)
+    >>> post.names[post.mean().argmax()], bool(post.mean("prior_sd") > 0.0)
     ('tea', True)
     """
 
@@ -93,7 +94,8 @@ class Normal:
     >>> chosen = [0] * 14 + [1] * 6
     >>> d = rv.Decisions(rows, start=range(0, 41, 2), chosen=chosen, names=["tea", "coffee"])
     >>> priors = rv.Normal(1.0), rv.Normal([1.0, 2.0]), rv.Normal(rv.HalfStudentT(scale=1.0))
-    >>> [rv.fit(d, prior, draws=4000).mean.argmax() for prior in priors]
+    >>> models = [rv.ChoiceModel(prior=prior) for prior in priors]
+    >>> [rv.fit(d, model, draws=4000).mean().argmax() for model in models]
     [np.int64(0), np.int64(0), np.int64(0)]
     """
 
@@ -122,7 +124,7 @@ class Flat:
     >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
     >>> chosen, drinks = [0] * 14 + [1] * 6, rv.Block("drink", 2, sum_to_zero=True)
     >>> d = rv.Decisions(rows, start=range(0, 41, 2), chosen=chosen, blocks=[drinks])
-    >>> rv.fit(d, rv.Flat()).mean.round(1)
+    >>> rv.fit(d, rv.ChoiceModel(prior=rv.Flat())).mean().round(1)
     array([ 0.4, -0.4])
     """
 

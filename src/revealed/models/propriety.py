@@ -49,7 +49,7 @@ class UnboundedSkillWarning(UserWarning):
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     found = rv.rank([["ann", "bob"]] * 5, draws=500)
+    ...     found = rv.fit([["ann", "bob"]] * 5, rv.RankingModel(), draws=500)
     >>> [str(w.message) for w in caught if w.category is rv.UnboundedSkillWarning][0]
     'ann was never beaten...'
     """

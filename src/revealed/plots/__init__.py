@@ -6,14 +6,14 @@ grey.
 
 >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
 >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
->>> post = rv.fit(d, rv.Normal(1.0))
+>>> post = rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.0)))
 >>> rv.plots.posterior_densities(post).savefig("drinks.png")
 """
 
+from revealed.plots.noise import noise_correlations
 from revealed.plots.population import shrinkage
 from revealed.plots.posterior import (
     autocorrelations,
-    noise_correlations,
     posterior_densities,
     reward_intervals,
     traces,

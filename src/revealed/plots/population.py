@@ -7,31 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from revealed.plots.check import check_class
 from revealed.plots.style import LIMITS, PALETTE, plot_panels, shorten
-from revealed.results.population import Population
+from revealed.results.hierarchical import HierarchicalPosterior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def shrinkage(population: Population, names: Sequence[str] | None = None) -> Figure:
+def shrinkage(post: HierarchicalPosterior, names: Sequence[str] | None = None) -> Figure:
     """Each group by itself (above) and as one of the population (below), a line between the two.
 
     Parameters
     ----------
-    population
-        As ``rv.fit_population`` returns it.
+    post
+        As ``rv.fit`` returns it with ``groups=rv.Hierarchical()``.
     names
         Which coefficients; default: all, up to twelve.
     """
-    if not isinstance(population, Population):
-        raise ValueError(
-            "shrinkage needs a Population, such as rv.fit_population returns, not a "
-            f"{type(population).__name__}"
-        )
+    check_class(post, HierarchicalPosterior, "shrinkage", "groups=rv.Hierarchical()")
     # a mode for each group, which takes a moment with very many of them
-    found = population.shrinkage()
+    found = post.shrinkage()
     wanted = found.names if names is None else ([names] if isinstance(names, str) else list(names))
     unknown = [name for name in wanted if name not in found.names]
     if unknown:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from revealed.plots.style import LIMITS, plot_intervals
+from revealed.plots.check import check_class
+from revealed.plots.style import LIMITS, Intervals, plot_intervals
 from revealed.results.ranking import RankingPosterior
 
 if TYPE_CHECKING:
@@ -19,15 +20,11 @@ def skill_intervals(ranking: RankingPosterior, most: int = LIMITS.intervals) -> 
     Parameters
     ----------
     ranking
-        As ``rv.rank`` returns it.
+        As ``rv.fit`` returns it with a ``RankingModel``.
     most
         How many players, up to forty.
     """
-    if not isinstance(ranking, RankingPosterior):
-        raise ValueError(
-            "skill_intervals needs a RankingPosterior, such as rv.rank returns, not a "
-            f"{type(ranking).__name__}"
-        )
+    check_class(ranking, RankingPosterior, "skill_intervals", "rv.RankingModel()")
     # by mean skill, as the table has them
     best = np.argsort(-ranking.values.mean(axis=0))[: min(most, LIMITS.intervals)]
     names = [ranking.names[k] for k in best]
@@ -37,4 +34,4 @@ def skill_intervals(ranking: RankingPosterior, most: int = LIMITS.intervals) -> 
     label = "skill, in units of the noise of one game"
     if ranking.rankings.location_free:
         label += "; zero is the average player"
-    return plot_intervals(ranking.values[:, best], names, None, title, label)
+    return plot_intervals([Intervals(ranking.values[:, best], names, label)], title, "")

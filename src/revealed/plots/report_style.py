@@ -36,6 +36,7 @@ th, td { padding: .3rem .9rem .3rem 0; text-align: right; border-bottom: 1px sol
   white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 thead th { color: var(--quiet); font-weight: 600; white-space: normal; vertical-align: bottom; }
+thead th.short { white-space: nowrap; }
 tbody th { font-weight: 500; }
 .settings td { text-align: left; white-space: normal; }
 section ul { padding-left: 1.2rem; max-width: 46rem; }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -42,17 +42,21 @@ class Palette:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one figure shows; more could not be read.
+    """How much a figure or a table shows; more could not be read.
 
     intervals: lines of intervals. panels: small multiples. labelled_states: states that are named,
-    with numbers, in a table of transitions. trace_points: of a trace, where more only make the line
-    thicker.
+    with numbers, in a table of transitions. actions: those that have such a table. trace_points: of
+    a trace, where more only make the line thicker. rows: of a table in a report, where more make
+    the page slow. group_columns: values beside each other in a table of groups.
     """
 
     intervals: int = 40
     panels: int = 12
     labelled_states: int = 10
+    actions: int = 6
     trace_points: int = 1000
+    rows: int = 100
+    group_columns: int = 6
 
 
 PALETTE = Palette()
@@ -119,7 +123,7 @@ def finish(figure: Figure, title: str, note: str) -> None:
         for axes in figure.axes
         for mark, name in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(
+    legend = figure.legend(
         list(marks.values()),
         list(marks),
         loc="upper left",
@@ -128,56 +132,71 @@ def finish(figure: Figure, title: str, note: str) -> None:
         fontsize=8,
         borderpad=0.0,
     )
-    # no room is left for a note that is not there
+    # lines that are thin where many lie on one another would have no colour by themselves
+    for mark in legend.get_lines():
+        if mark.get_linewidth() < 1.4:
+            mark.set(linewidth=1.4, alpha=1.0)
+    # no space is left for a note or a legend that is not there
     foot = 0.25 * inch if note else 0.0
     if note:
         figure.text(edge, 0.06 * inch, note, va="bottom", fontsize=8, color=PALETTE.quiet)
-    rectangle = (edge / 2, foot, 1.0 - edge, 1.0 - foot - 0.58 * inch)
+    head = (0.58 if marks else 0.36) * inch
+    rectangle = (edge / 2, foot, 1.0 - edge, 1.0 - foot - head)
     figure.set_layout_engine("constrained", rect=rectangle)
 
 
-def plot_intervals(
-    draws: Floats, names: Sequence[str], truth: Floats | None, title: str, label: str
-) -> Figure:
-    """Quantities on one scale, a line each: mean, middle half and middle 90% of (S, K) draws.
+class Intervals(NamedTuple):
+    """Quantities that share a scale.
 
-    Where there are many, those that are most clearly not zero. truth: (K,) known values to mark.
+    draws: (S, n). label: what they are, below their axis. truth: (n,) known values to mark, NaN for
+    those that are not known; or None.
     """
-    count, most = len(names), LIMITS.intervals
-    shown = np.arange(count)
-    note = ""
-    if count > most:
-        distance = np.abs(np.median(draws, axis=0)) / np.maximum(draws.std(axis=0), 1e-300)
-        shown = np.sort(np.argsort(-distance, kind="stable")[:most])
-        note = (
-            f"Shown are the {most} of {count} that are most clearly not zero; {count - most} are "
-            "left out."
-        )
-    # the middle 90% and the middle half
-    low, lower, upper, high = np.quantile(draws[:, shown], [0.05, 0.25, 0.75, 0.95], axis=0)
-    mean = draws[:, shown].mean(axis=0)
-    # the first on top
-    y = np.arange(len(shown))[::-1]
-    blue = PALETTE.blue
 
+    draws: Floats
+    names: Sequence[str]
+    label: str
+    truth: Floats | None = None
+
+
+def plot_intervals(parts: Sequence[Intervals], title: str, note: str) -> Figure:
+    """A line for each quantity: mean, middle half and middle 90% of its draws.
+
+    Quantities of different parts have scales of their own, one below the other.
+    """
+    lines = [len(part.names) for part in parts]
     with style():
-        figure = new_figure(7.0, 1.25 + 0.26 * len(shown))
-        axes = figure.subplots()
-        axes.axvline(0.0, color=PALETTE.grey, lw=0.8, zorder=0)
-        axes.hlines(y, low, high, color=blue, lw=1.4, label="middle 90%")
-        axes.hlines(y, lower, upper, color=blue, lw=4.5, alpha=0.55, label="middle half")
-        axes.plot(mean, y, "o", color=blue, mec="white", ms=6, label="mean")
-        if truth is not None:
-            marks: dict[str, Any] = {"color": "none", "mec": PALETTE.orange, "mew": 1.6, "ms": 6.5}
-            axes.plot(truth[shown], y, "D", label="truth", **marks)
-        axes.set_yticks(y, [shorten(names[int(k)]) for k in shown])
-        axes.set_ylim(-0.7, len(shown) - 0.3)
-        axes.set_xlabel(label)
-        axes.tick_params(axis="y", length=0)
-        axes.grid(axis="x", color=PALETTE.grey, alpha=0.25, lw=0.6)
-        axes.spines["left"].set_visible(False)
+        # an axis with its label takes about as much as three lines
+        height = 0.62 + 0.63 * len(parts) + 0.26 * sum(lines)
+        figure = new_figure(7.0, height)
+        ratios = [0.2 + 0.26 * count for count in lines]
+        grid = figure.subplots(len(parts), 1, squeeze=False, height_ratios=ratios)[:, 0]
+        for axes, part in zip(grid, parts, strict=True):
+            _draw_intervals(axes, part)
         finish(figure, title, note)
     return figure
+
+
+def _draw_intervals(axes: Axes, part: Intervals) -> None:
+    """The lines of quantities that share a scale, the first on top."""
+    # the middle 90% and the middle half
+    low, lower, upper, high = np.quantile(part.draws, [0.05, 0.25, 0.75, 0.95], axis=0)
+    y, blue = np.arange(len(part.names))[::-1], PALETTE.blue
+    # zero is a mark only where numbers may lie on both sides of it
+    if low.min() < 0.0:
+        axes.axvline(0.0, color=PALETTE.grey, lw=0.8, zorder=0)
+    axes.hlines(y, low, high, color=blue, lw=1.4, label="middle 90%")
+    axes.hlines(y, lower, upper, color=blue, lw=4.5, alpha=0.55, label="middle half")
+    axes.plot(part.draws.mean(axis=0), y, "o", color=blue, mec="white", ms=6, label="mean")
+    if part.truth is not None:
+        marks: dict[str, Any] = {"color": "none", "mec": PALETTE.orange, "mew": 1.6, "ms": 6.5}
+        axes.plot(part.truth, y, "D", label="truth", **marks)
+    # a third of the width is enough for most names of transitions
+    axes.set_yticks(y, [shorten(name, 40) for name in part.names])
+    axes.set_ylim(-0.7, len(part.names) - 0.3)
+    axes.set_xlabel(part.label)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color=PALETTE.grey, alpha=0.25, lw=0.6)
+    axes.spines["left"].set_visible(False)
 
 
 def plot_panels(
@@ -214,21 +233,12 @@ def plot_panels(
     return figure
 
 
-def shorten(name: str) -> str:
-    """A name that fits over a panel, with no letter read as mathematics.
+def shorten(name: str, most: int = 24) -> str:
+    """A name of at most so many letters, with none read as mathematics; 24 fit over a panel.
 
     Long names lose their middle; matplotlib would typeset what stands between dollar signs.
     """
     # the beginning and the end of a name say more than its middle
-    cut = name if len(name) <= 24 else f"{name[:12]}…{name[-11:]}"
+    half = most // 2
+    cut = name if len(name) <= most else f"{name[:half]}…{name[half + 1 - most :]}"
     return cut.replace("$", r"\$")
-
-
-def check_truth(truth: Any, count: int) -> Floats | None:
-    """Known values to mark in a figure, one for each quantity; None where there are none."""
-    if truth is None:
-        return None
-    given = np.asarray(truth, dtype=np.float64)
-    if given.shape != (count,):
-        raise ValueError(f"truth has shape {given.shape}; give {count} numbers, one for each")
-    return given

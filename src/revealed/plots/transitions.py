@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from revealed._types import Floats
+from revealed.plots.check import check_class
 from revealed.plots.style import LIMITS, PALETTE, finish, new_figure, shorten, style
 from revealed.results.mdp import MDPPosterior
 
@@ -21,41 +22,65 @@ def transitions(posterior: MDPPosterior) -> Figure:
     Parameters
     ----------
     posterior
-        As ``rv.fit_mdp`` returns it.
+        As ``rv.fit`` returns it with Dirichlet transitions.
     """
-    if not isinstance(posterior, MDPPosterior):
-        raise ValueError(
-            "transitions needs an MDPPosterior, such as rv.fit_mdp returns, not a "
-            f"{type(posterior).__name__}"
-        )
-    # means above, sds below, actions side by side
+    check_class(posterior, MDPPosterior, "transitions", "transitions=rv.Dirichlet()")
     both = {"mean": posterior.mean_transitions, "sd": posterior.sd_transitions}
-    names, count = [shorten(str(state)) for state in posterior.states], len(posterior.actions)
+    tops = {"mean": 1.0, "sd": float(both["sd"].max()) or 1.0}
+    names = [shorten(str(state), 14) for state in posterior.states]
+    labelled = len(names) <= LIMITS.labelled_states
+    # a cell of a table with numbers is as wide as its number
+    side = max(1.7, 0.36 * len(names)) if labelled else 2.3
+    shown = range(min(len(posterior.actions), LIMITS.actions))
+    across = min(len(shown), int(7.5 // side))
+    # rounded up: the last lines may have empty places
+    blocks = -(-len(shown) // across)
+    margin = 0.08 * max(map(len, names)) if labelled else 0.3
     with style():
-        figure = new_figure(1.2 + 2.3 * count, 5.2)
-        grid = figure.subplots(2, count, squeeze=False)
-        for line, (what, numbers) in zip(grid, both.items(), strict=True):
-            # sds are small, and have a scale of their own
-            top = 1.0 if what == "mean" else float(numbers.max()) or 1.0
-            for a, axes in enumerate(line):
-                image = axes.imshow(numbers[a], cmap="Blues", vmin=0.0, vmax=top)
-                axes.set_title(f"action {shorten(str(posterior.actions[a]))}: {what}")
-                for side in axes.spines.values():
-                    side.set_visible(False)
-                if len(names) <= LIMITS.labelled_states:
-                    _write_numbers(axes, numbers[a], names, top)
-            line[0].set_ylabel("from state")
-            figure.colorbar(image, ax=list(line), shrink=0.8)
-        for axes in grid[-1]:
-            axes.set_xlabel("to state")
-        note = f"{posterior.counts.sum():,} transitions were seen."
+        width, height = 1.4 + margin + across * side, 1.0 + 2 * blocks * (side + 0.45) + margin
+        figure = new_figure(width, height)
+        # means above, sds below, actions side by side, as many as fit
+        grid = figure.subplots(2 * blocks, across, squeeze=False, sharex=True, sharey=True)
+        images = {}
+        for place in range(blocks * across):
+            block, column = divmod(place, across)
+            for line, what in enumerate(both):
+                axes = grid[2 * block + line, column]
+                if place not in shown:
+                    figure.delaxes(axes)
+                    continue
+                numbers, top = both[what][place], tops[what]
+                images[what] = axes.imshow(numbers, cmap="Blues", vmin=0.0, vmax=top)
+                axes.set_title(f"action {shorten(str(posterior.actions[place]))}: {what}")
+                for edge in axes.spines.values():
+                    edge.set_visible(False)
+                if labelled:
+                    _write_numbers(axes, numbers, names, top)
+                if column == 0:
+                    axes.set_ylabel("from state")
+                # where nothing stands below this table, it has the labels
+                if what == "sd" and place + across not in shown:
+                    axes.set_xlabel("to state")
+                    axes.tick_params(labelbottom=True)
+        # sds are small, and have a scale of their own
+        for line, what in enumerate(both):
+            lines = grid[line::2].ravel().tolist()
+            seen = [axes for axes in lines if axes in figure.axes]
+            label = f"{what} of the probability"
+            figure.colorbar(images[what], ax=seen, label=label, shrink=min(1.0, 2.4 / height))
+        left = len(posterior.actions) - len(shown)
+        note = f"{posterior.trajectories.counts.sum():,} transitions were seen." + (
+            f" {left} of {len(posterior.actions)} actions are left out." if left else ""
+        )
         finish(figure, "Where actions lead: the transitions that were learnt", note)
     return figure
 
 
 def _write_numbers(axes: Axes, numbers: Floats, names: list[str], top: float) -> None:
     """Name the states of one panel, and write its numbers into the cells."""
-    axes.set_xticks(range(len(names)), names)
+    # names that are wider than their cells stand upright
+    upright = max(map(len, names)) > 5
+    axes.set_xticks(range(len(names)), names, rotation=90 if upright else 0)
     axes.set_yticks(range(len(names)), names)
     for (x, y), p in np.ndenumerate(numbers):
         # white on the darker cells

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from revealed._types import Bools
-from revealed.api.quiet import fit_quietly
+from revealed.api import fit_quietly
 from revealed.environments.tetris import PAPER_FEATURES, Games
 from revealed.environments.tetris.features import FEATURE_SETS
+from revealed.models.choice import ChoiceModel
 from revealed.models.priors import Normal
 from revealed.replication.figures import plot_densities, plot_errors
 from revealed.replication.study import ReportProgress, Section, Study
-from revealed.results.comparison import leave_one_out
-from revealed.results.posterior import Posterior
+from revealed.results.choice import ChoicePosterior
 from revealed.results.prediction import predict
 
 
@@ -62,12 +62,15 @@ def run(games: Games, seed: int, quick: bool, report_progress: ReportProgress) -
     wrong: dict[str, list[Bools]] = {name: [] for name in sets}
     log_scores: dict[str, list[float]] = {name: [] for name in sets}
     loo: dict[str, float] = {}
-    posts: dict[tuple[str, int], Posterior] = {}
+    posts: dict[tuple[str, int], ChoicePosterior] = {}
     for name, d in decisions.items():
         for count in PLAN.counts:
             report_progress(f"human: {name} features, {count} decisions")
             post = posts[name, count] = fit_quietly(
-                d[:count], Normal(PLAN.prior_sd), seed=seed, draws=200 if quick else 2000
+                d[:count],
+                ChoiceModel(Normal(PLAN.prior_sd)),
+                seed=seed,
+                draws=200 if quick else 2000,
             )
             # voting is slow; a thousand draws vote as all would
             thinned = post.values[:: max(1, len(post.values) // (200 if quick else 1000))]
@@ -76,7 +79,7 @@ def run(games: Games, seed: int, quick: bool, report_progress: ReportProgress) -
             wrong[name].append(voted.predicted != np.asarray(later.chosen))
             log_scores[name].append(predict(thinned[::4], d[predicted]).log_score)
         # leave-one-out over the hundred decisions learnt from
-        loo[name] = float(leave_one_out(posts[name, PLAN.first_predicted])[0].sum())
+        loo[name] = posts[name, PLAN.first_predicted].loo().elpd
     # the set with the best leave-one-out density
     chosen = max(loo, key=lambda name: loo[name])
     errors = {

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.io.atomic import atomic_open, atomic_write, to_jsonable
-from revealed.plots.report import document, picture
+from revealed.plots.report_html import document, picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

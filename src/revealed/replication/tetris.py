@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from revealed._types import Floats
-from revealed.api.quiet import fit_quietly
+from revealed.api import fit_quietly
 from revealed.environments.tetris import PIECES, Rollout, Tetris
 from revealed.environments.tetris.pieces import rotations
+from revealed.models.choice import ChoiceModel
 from revealed.models.priors import Normal
 from revealed.replication.figures import plot_densities, plot_errors
 from revealed.replication.study import ReportProgress, Section, Study
@@ -26,7 +27,7 @@ from revealed.replication.tetris_players import (
     player_label,
     thin_draws,
 )
-from revealed.results.posterior import Posterior
+from revealed.results.choice import ChoicePosterior
 from revealed.results.prediction import predict
 
 PROTOTYPE = MappingProxyType(
@@ -74,7 +75,7 @@ def run(seed: int, quick: bool, report_progress: ReportProgress) -> Study:
         for name, v in VALUES.items()
     }
     # Every player, seed and number of decisions has a posterior; sections share them.
-    posts: dict[str, dict[int, list[Posterior]]] = {
+    posts: dict[str, dict[int, list[ChoicePosterior]]] = {
         name: {count: [] for count in PLAN.counts} for name in VALUES
     }
     errors = {name: np.zeros((seeds, len(PLAN.counts))) for name in VALUES}
@@ -87,7 +88,7 @@ def run(seed: int, quick: bool, report_progress: ReportProgress) -> Study:
             floors[name][i] = predict(value, d[PLAN.learn_from :], "point").error_rate
             # each number of decisions alone, from the first one on
             for c, count in enumerate(PLAN.counts):
-                post = fit_quietly(d[:count], Normal(PLAN.prior_sd), seed=seed + i)
+                post = fit_quietly(d[:count], ChoiceModel(Normal(PLAN.prior_sd)), seed=seed + i)
                 errors[name][i, c] = predict(
                     thin_draws(post.values), d[PLAN.learn_from :], "vote", seed=seed + i
                 ).error_rate
@@ -122,7 +123,7 @@ def run(seed: int, quick: bool, report_progress: ReportProgress) -> Study:
     )
 
 
-def _count_inside_interval(name: str, post: Posterior) -> int:
+def _count_inside_interval(name: str, post: ChoicePosterior) -> int:
     """How many of the true values lie inside their 90 % intervals."""
     # interval by interval
     summary, truth = post.summary(), np.array(VALUES[name])
@@ -130,7 +131,7 @@ def _count_inside_interval(name: str, post: Posterior) -> int:
 
 
 def _recovery_section(
-    posts: dict[str, dict[int, list[Posterior]]],
+    posts: dict[str, dict[int, list[ChoicePosterior]]],
     seed: int,
     numbers: dict[str, Any],
     report_progress: ReportProgress,
@@ -150,7 +151,8 @@ def _recovery_section(
     closer = {
         name: sum(
             _count_inside_interval(
-                name, fit_quietly(post.decisions, Normal(PLAN.smaller_prior_sd), seed=seed)
+                name,
+                fit_quietly(post.decisions, ChoiceModel(Normal(PLAN.smaller_prior_sd)), seed=seed),
             )
             for post in by_count[50]
         )
@@ -256,7 +258,9 @@ def _literal_actions_section(
             d = tetris.decisions(rollout)
             # wrong by the action, though perhaps not by where the piece ends up
             found = predict(
-                thin_draws(fit_quietly(d[:50], Normal(PLAN.prior_sd), seed=seed + i).values),
+                thin_draws(
+                    fit_quietly(d[:50], ChoiceModel(Normal(PLAN.prior_sd)), seed=seed + i).values
+                ),
                 d[PLAN.learn_from :],
                 "vote",
                 seed=seed + i,

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from revealed._types import Floats
-from revealed.api.quiet import fit_quietly
+from revealed.api import fit_quietly
 from revealed.environments.tetris import Tetris
+from revealed.models.choice import ChoiceModel
 from revealed.models.priors import Normal
 from revealed.replication.figures import SAMPLER_LABELS, plot_autocorrelations, plot_traces
 from revealed.replication.study import ReportProgress, Section
@@ -43,16 +44,18 @@ def mixing_sections(
         report_progress(f"tetris: autocorrelation of {SAMPLER_LABELS[name]}")
         post = fit_quietly(
             d,
-            Normal(PLAN.prior_sd),
-            name,
+            ChoiceModel(Normal(PLAN.prior_sd)),
+            sampler=name,
             draws=length,
             warmup=length // 4,
             chains=2,
             seed=seed,
             options=options,
         )
-        curves[name] = autocorrelation(post.draws[:, :, 0]).mean(axis=0)[LAGS[length > LAGS]]
-        chains[name] = post.draws[0, :, 0]
+        curves[name] = autocorrelation(post.draws["value"][:, :, 0]).mean(axis=0)[
+            LAGS[length > LAGS]
+        ]
+        chains[name] = post.draws["value"][0, :, 0]
     numbers["autocorrelation"] = {"lags": LAGS[length > LAGS], **curves}
     shown = {SAMPLER_LABELS[name]: curve[None, None] for name, curve in curves.items()}
     # First the autocorrelation, then what it looks like in a trace.
@@ -126,15 +129,15 @@ def acceptance_section(
             )
             post = fit_quietly(
                 tetris.decisions(rollout)[:50],
-                Normal(PLAN.prior_sd),
-                "px-scale",
+                ChoiceModel(Normal(PLAN.prior_sd)),
+                sampler="px-scale",
                 draws=length // 10,
                 warmup=length // 20,
                 chains=2,
                 seed=seed,
                 options=PLAN.px_options | {"newton": newton},
             )
-            found[label].append(float(post.stats["acceptance_rate"].mean()))
+            found[label].append(float(post.sample_stats["acceptance_rate"].mean()))
     numbers["acceptance"] = found
     return Section(
         "How often the paper's step is accepted",

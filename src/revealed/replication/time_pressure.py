@@ -20,14 +20,15 @@ from typing import Any
 import numpy as np
 
 from revealed._types import Floats
-from revealed.api.quiet import fit_quietly
+from revealed.api import fit_quietly
 from revealed.data.decisions import Decisions
 from revealed.environments.tetris import PAPER_FEATURES, Games, Rollout, Tetris
 from revealed.environments.tetris.board import drop, has_ended, resting_row
 from revealed.environments.tetris.pieces import PIECES, outlines
+from revealed.models.choice import ChoiceModel
 from revealed.replication.figures import plot_by_condition
 from revealed.replication.study import ReportProgress, Section, Study
-from revealed.results.posterior import Posterior
+from revealed.results.choice import ChoicePosterior
 from revealed.results.size_and_direction import (
     direction_p_value,
     offered_covariance,
@@ -221,11 +222,11 @@ def _player_section(
     )
 
 
-def _fit_conditions(conditions: list[Condition], units: Floats, seed: int) -> list[Posterior]:
+def _fit_conditions(conditions: list[Condition], units: Floats, seed: int) -> list[ChoicePosterior]:
     """The posterior of each condition alone, under a prior without an opinion on direction."""
     # one prior for all, so that conditions can be compared
     prior = prior_for_direction(units)
-    return [fit_quietly(c.decisions, prior, seed=seed) for c in conditions]
+    return [fit_quietly(c.decisions, ChoiceModel(prior), seed=seed) for c in conditions]
 
 
 def _format_consistency(found: dict[str, Any]) -> str:
@@ -257,7 +258,7 @@ def _format_direction_change(found: dict[str, Any]) -> str:
 
 
 def _compare_conditions(
-    conditions: list[Condition], posts: list[Posterior], units: Floats
+    conditions: list[Condition], posts: list[ChoicePosterior], units: Floats
 ) -> dict[str, Any]:
     """Size and direction of each condition, and how far its direction is from the first's.
 
@@ -299,7 +300,7 @@ def _angle_in_degrees(cosine: Any) -> Any:
 def _plot_conditions(
     title: str,
     conditions: list[Condition],
-    posts: list[Posterior],
+    posts: list[ChoicePosterior],
     units: Floats,
     true_size: Any,
     true_direction: Any,

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 
 from revealed._types import Floats
-from revealed.api.quiet import fit_quietly
+from revealed.api import fit_quietly
 from revealed.data.decisions import Decisions
 from revealed.mdp.random_process import random_mdp
+from revealed.models.choice import ChoiceModel
 from revealed.models.priors import Flat, Normal, coordinates, resolve_prior
 from revealed.models.propriety import find_unbounded_direction
 from revealed.replication.figures import SAMPLER_LABELS, plot_autocorrelations, plot_traces
 from revealed.replication.study import ReportProgress, Section, Study, format_median_range
+from revealed.results.choice import ChoicePosterior
 from revealed.results.diagnostics import autocorrelation, ess_bulk
-from revealed.results.posterior import Posterior
 
 LAGS = np.unique(np.geomspace(1, 2000, 40).astype(int))
 
@@ -96,16 +97,16 @@ def run(seed: int, quick: bool, report_progress: ReportProgress) -> Study:
     )
 
 
-def slowest_autocorrelation_time(post: Posterior) -> float:
+def slowest_autocorrelation_time(post: ChoicePosterior) -> float:
     """The autocorrelation time of the slowest component: iterations for an effective draw."""
-    return float(post.values.shape[0] / ess_bulk(post.draws).min())
+    return float(post.values.shape[0] / ess_bulk(post.draws["value"]).min())
 
 
-def shown_autocorrelations(post: Posterior) -> Floats:
+def shown_autocorrelations(post: ChoicePosterior) -> Floats:
     """(2, lags) autocorrelation of the components that the paper shows."""
     return np.array(
         [
-            autocorrelation(post.draws[:, :, k]).mean(axis=0)[LAGS[post.draws.shape[1] > LAGS]]
+            autocorrelation(post.draws["value"][:, :, k]).mean(axis=0)[LAGS[post.shape[1] > LAGS]]
             for k in PLAN.shown_components
         ]
     )
@@ -135,8 +136,8 @@ def _expansion_study(
         for name, (sampler, options) in samplers.items():
             post = fit_quietly(
                 d,
-                Normal(PLAN.prior_sd),
-                sampler,
+                ChoiceModel(Normal(PLAN.prior_sd)),
+                sampler=sampler,
                 draws=length,
                 warmup=length // 4,
                 chains=2,
@@ -147,7 +148,7 @@ def _expansion_study(
             found[name].append(shown_autocorrelations(post))
             # only the paper's samplers have the Metropolis-Hastings step
             if name != "auto":
-                accepted.append(float(post.stats["acceptance_rate"].mean()))
+                accepted.append(float(post.sample_stats["acceptance_rate"].mean()))
     # how many times shorter both expansions make the autocorrelation
     gain = np.array(times["da"]) / np.array(times["px-both"])
     # which of the two expansions helps more, MDP by MDP
@@ -201,8 +202,8 @@ def _working_prior_study(
         for name, options in (("proper", _metropolis(a=5.0, b=0.5)), ("improper", _metropolis())):
             post = fit_quietly(
                 d,
-                Normal(PLAN.prior_sd),
-                "px-scale",
+                ChoiceModel(Normal(PLAN.prior_sd)),
+                sampler="px-scale",
                 draws=length,
                 warmup=length // 4,
                 chains=2,
@@ -280,12 +281,12 @@ def _flat_prior_study(
     for i, d in enumerate(proper):
         report_progress(f"toy: flat priors, MDP {i + 1} of {len(proper)}")
         # the default sampler says where the posterior is
-        truth = fit_quietly(d, Flat(), draws=2000, chains=2, seed=seed)
+        truth = fit_quietly(d, ChoiceModel(Flat()), draws=2000, chains=2, seed=seed)
         for name, (sampler, options, init) in samplers.items():
             post = fit_quietly(
                 d,
-                Flat(),
-                sampler,
+                ChoiceModel(Flat()),
+                sampler=sampler,
                 draws=length,
                 warmup=length,
                 chains=2,
@@ -295,12 +296,12 @@ def _flat_prior_study(
             )
             times[name].append(slowest_autocorrelation_time(post))
             # distance of the posterior mean from the truth, in posterior sds
-            off[name].append(float(np.abs((post.mean - truth.mean) / truth.sd).max()))
+            off[name].append(float(np.abs((post.mean() - truth.mean()) / truth.sd()).max()))
             # the first MDP is the example whose traces are shown
             if i == 0:
-                example[name] = post.draws[0, :, PLAN.shown_components[1]]
+                example[name] = post.draws["value"][0, :, PLAN.shown_components[1]]
         if i == 0:
-            example["default"] = truth.draws[0, :, PLAN.shown_components[1]]
+            example["default"] = truth.draws["value"][0, :, PLAN.shown_components[1]]
     translate_wins = int((np.array(times["px-translate"]) < np.array(times["px-scale"])).sum())
     # more than half a posterior sd off counts as not arrived
     stuck = {name: int((np.array(distance) > 0.5).sum()) for name, distance in off.items()}

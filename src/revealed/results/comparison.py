@@ -12,17 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from revealed._types import Floats
-from revealed.models.likelihood import log_likelihood
-from revealed.models.noise import Noise
-from revealed.results.posterior import Posterior
-from revealed.results.psis import pareto_smoothed
-
-# Pareto k beyond which draws given all choices cannot stand in for draws given all but one (Vehtari
-# and others 2024); decisions beyond it are counted and reported.
-MAX_PARETO_K = 0.7
+from revealed.data.decisions import Decisions
+from revealed.data.rankings import Rankings
+from revealed.results.base import Posterior
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,7 +43,8 @@ class Comparison:
     --------
     >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
     >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
-    >>> posts = {"narrow": rv.fit(d, rv.Normal(0.01**0.5)), "wide": rv.fit(d, rv.Normal(2.0))}
+    >>> narrow, wide = (rv.ChoiceModel(prior=rv.Normal(sd)) for sd in (0.1, 2.0))
+    >>> posts = {"narrow": rv.fit(d, narrow), "wide": rv.fit(d, wide)}
     >>> found = rv.compare(posts)
     >>> found.models, found.elpd_diff[1] > 0.0
     (('wide', 'narrow'), np.True_)
@@ -105,7 +100,8 @@ def compare(models: Mapping[str, Posterior]) -> Comparison:
     --------
     >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
     >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
-    >>> posts = {"narrow": rv.fit(d, rv.Normal(0.01**0.5)), "wide": rv.fit(d, rv.Normal(2.0))}
+    >>> narrow, wide = (rv.ChoiceModel(prior=rv.Normal(sd)) for sd in (0.1, 2.0))
+    >>> posts = {"narrow": rv.fit(d, narrow), "wide": rv.fit(d, wide)}
     >>> rv.compare(posts).models[0]
     'wide'
     """
@@ -115,11 +111,11 @@ def compare(models: Mapping[str, Posterior]) -> Comparison:
         )
     # numbers of different data cannot be compared, however similar they look
     _check_same_choices(models)
-    loo = {name: leave_one_out(post) for name, post in models.items()}
+    loo = {name: post.loo() for name, post in models.items()}
     # the best predicting first, as in ArviZ
-    order = sorted(loo, key=lambda name: -loo[name][0].sum())
+    order = sorted(loo, key=lambda name: -loo[name].elpd)
     # standard errors come from the differences between decisions, which count as independent
-    pointwise = np.stack([loo[name][0] for name in order])
+    pointwise = np.stack([loo[name].pointwise for name in order])
     count = pointwise.shape[1]
     difference = pointwise[0] - pointwise
     evidence = np.array([log_evidence(models[name]) for name in order])
@@ -131,7 +127,7 @@ def compare(models: Mapping[str, Posterior]) -> Comparison:
         elpd_diff_se=np.sqrt(count) * difference.std(axis=1),
         log_evidence=evidence[:, 0],
         log_evidence_se=evidence[:, 1],
-        n_high_pareto_k=tuple(int((loo[name][1] > MAX_PARETO_K).sum()) for name in order),
+        n_high_pareto_k=tuple(loo[name].n_high_pareto_k for name in order),
         decisions=count,
     )
 
@@ -142,9 +138,9 @@ def log_evidence(post: Posterior) -> tuple[float, float]:
     The evidence is averaged over chains, which are independent sets of particles; the error is that
     of their mean, by the delta method for its logarithm.
     """
-    if "log_evidence" not in post.stats:
+    if "log_evidence" not in post.sample_stats:
         return np.nan, np.nan
-    chains = np.asarray(post.stats["log_evidence"][:, 0], dtype=np.float64)
+    chains = np.asarray(post.sample_stats["log_evidence"][:, 0], dtype=np.float64)
     # relative to the largest, so that exponentials neither overflow nor vanish
     largest = chains.max()
     relative = np.exp(chains - largest)
@@ -163,37 +159,40 @@ def _check_same_choices(models: Mapping[str, Posterior]) -> None:
                 f"{name} is a {type(post).__name__}; compare needs posteriors, as rv.fit returns "
                 "them"
             )
-    # features may differ between models, choices may not
-    one = models[first].decisions
+    # features may differ between models, what was observed may not
     for name in others:
-        other = models[name].decisions
-        if len(other) != len(one):
+        _check_same_observations(first, models[first], name, models[name])
+
+
+def _check_same_observations(first: str, one: Posterior, name: str, other: Posterior) -> None:
+    """Refuse two posteriors that did not learn from the same observations."""
+    a, b = one.data, other.data
+    if len(a) != len(b):
+        raise ValueError(
+            f"{first} was learnt from {len(a)} observations and {name} from {len(b)}; they must be "
+            "the same"
+        )
+    if not (isinstance(a, Decisions) and isinstance(b, Decisions)):
+        if type(a) is not type(b):
             raise ValueError(
-                f"{first} was learnt from {len(one)} decisions and {name} from {len(other)}; they "
+                f"{first} was learnt from {type(a).__name__} and {name} from {type(b).__name__}; "
+                "they must be the same"
+            )
+        # of trajectories where they went, of games who was in front of whom
+        fields: tuple[str, ...] = ("state_position", "action_position")
+        if isinstance(a, Rankings):
+            fields = ("names", "players", "member_start", "start", "tied", "n_ordered")
+        if not all(np.array_equal(getattr(a, field), getattr(b, field)) for field in fields):
+            raise ValueError(
+                f"{first} and {name} were learnt from different {type(a).__name__.lower()}; they "
                 "must be the same"
             )
-        differ = np.flatnonzero(
-            (other.sizes != one.sizes)
-            | (other.chosen_row - other.start[:-1] != one.chosen_row - one.start[:-1])
+        return
+    differ = np.flatnonzero(
+        (b.sizes != a.sizes) | (b.chosen_row - b.start[:-1] != a.chosen_row - a.start[:-1])
+    )
+    if differ.size:
+        raise ValueError(
+            f"decision {a.ids[differ[0]]}: {first} and {name} saw another choice, or another "
+            "number of actions; they must have learnt from the same choices"
         )
-        if differ.size:
-            raise ValueError(
-                f"decision {one.ids[differ[0]]}: {first} and {name} saw another choice, or another "
-                "number of actions; they must have learnt from the same choices"
-            )
-
-
-def leave_one_out(post: Posterior, noise: Noise | None = None) -> tuple[Floats, Floats]:
-    """(T,) log probability of each choice given the others, and the Pareto k of its estimate.
-
-    Draws given all choices stand in for draws given all but one, with importance weights of one
-    over the likelihood of that one, smoothed (PSIS). noise: default: that of the posterior.
-    """
-    # (S, T) exact log-likelihoods of every choice in every draw
-    law = post.known_noise if noise is None else noise
-    chosen = log_likelihood(post.decisions, post.values, law)
-    pointwise, shapes = np.empty(len(post.decisions)), np.empty(len(post.decisions))
-    for t, column in enumerate(chosen.T):
-        weights, shapes[t] = pareto_smoothed(-column)
-        pointwise[t] = logsumexp(weights + column) - logsumexp(weights)
-    return pointwise, shapes

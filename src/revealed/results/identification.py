@@ -15,6 +15,7 @@ the smallest of 100 variances that are all 1 comes out as 0.25.)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
@@ -29,7 +30,6 @@ from revealed.models.propriety import (
     find_unbounded_direction,
     unidentified_directions,
 )
-from revealed.results.posterior import Posterior
 from revealed.results.prior_sensitivity import Sensitivity, approximate_sd, find_sensitivity
 from revealed.results.text import align_columns, percentage, plural
 
@@ -263,7 +263,7 @@ class Identification:
         return describe_direction(self.directions[:, i], self.names)
 
 
-def identify(posterior: Posterior) -> Identification:
+def identify(posterior: Any) -> Identification:
     """Tell what the decisions behind a posterior identify from what only the prior says.
 
     With fewer than 30 draws, sds are those of the normal approximation at the posterior mode.
@@ -271,7 +271,7 @@ def identify(posterior: Posterior) -> Identification:
     Parameters
     ----------
     posterior
-        As ``rv.fit`` returns it, with independent noise.
+        A `ChoicePosterior` with independent noise.
 
     Returns
     -------
@@ -282,16 +282,14 @@ def identify(posterior: Posterior) -> Identification:
     --------
     >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
     >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
-    >>> rv.identify(rv.fit(d, rv.Normal(1.0)))  # only the difference of the two is asked for
+    >>> post = rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.0)))
+    >>> post.identification()  # only the difference of the two is asked for
     <Identification: 1 of 2 directions informed, 1 by the prior only>
     """
-    if not isinstance(posterior, Posterior):
+    if posterior.resolved.noise is not None:
         raise ValueError(
-            f"identify needs a Posterior, such as rv.fit returns, not {type(posterior).__name__}"
-        )
-    if posterior.noise is not None:
-        raise ValueError(
-            "identify tells of independent noise, and this posterior has learnt a noise covariance"
+            "what the decisions identify is worked out for independent noise, and this posterior "
+            "has inferred a noise covariance"
         )
     # first what the choices leave open, which is exact and needs no draws
     d, prior = posterior.decisions, posterior.resolved_prior
@@ -303,9 +301,9 @@ def identify(posterior: Posterior) -> Identification:
             f"({unbounded or describe_direction(unidentified[:, 0], d.names)})"
         )
     # then the curvature of the posterior at its mode
-    mode, information = posterior_mode(d, prior)
+    mode, information = posterior_mode(d, prior, noise=posterior.resolved.kernel)
     enough = len(posterior.values) >= CRITERIA.min_draws
-    sd = posterior.sd if enough else approximate_sd(prior.basis, information)
+    sd = posterior.sd("value") if enough else approximate_sd(prior.basis, information)
     prior_sd, sensitivity = None, None
     # the best known direction has the largest information
     if prior.flat:
@@ -331,7 +329,7 @@ def identify(posterior: Posterior) -> Identification:
 
 
 def _unlimited_directions(
-    posterior: Posterior, prior: ResolvedPrior
+    posterior: Any, prior: ResolvedPrior
 ) -> tuple[Floats, UnboundedDirection | None, int]:
     """(K, n) unidentified directions; an unbounded one among the others; what that one explains.
 

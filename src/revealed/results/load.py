@@ -1,20 +1,27 @@
-"""`load`: read any saved result, whatever its kind."""
+"""`load`: read any saved posterior, whatever its model and whichever version wrote it."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable
 from typing import Any
 
 from revealed.io.netcdf import read_file
-from revealed.results.mdp import read_posterior_or_mdp
-from revealed.results.population import read_population
-from revealed.results.ranking import RANKING_FORMAT, read_ranking
-from revealed.results.storage import FORMAT
+from revealed.models.description import from_description
+from revealed.results.base import Posterior
+from revealed.results.classes import result_class
+from revealed.results.old_formats import read_old
+from revealed.results.storage import (
+    FORMAT,
+    array_reader,
+    read_data,
+    read_sampler_name,
+    read_stats,
+)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a result that its `save` wrote: of ``rv.fit`` or any of the other functions.
+    """Read a posterior that its `save` wrote, of any model, whole.
 
     Parameters
     ----------
@@ -23,22 +30,36 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    Posterior, MDPPosterior, Population or RankingPosterior
-        What was saved, whole. Of an ``OnlineLearner``, the posterior so far.
+    Posterior
+        What was saved. Of an ``OnlineLearner``, the posterior so far.
 
     Examples
     --------
     >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
     >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
-    >>> rv.fit(d, rv.Normal(1.0)).save("tea.nc")
+    >>> rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.0))).save("tea.nc")
     >>> rv.load("tea.nc")
-    <Posterior: 4 chains of 1000 draws, 2 coefficients, sampler composite>
+    <ChoicePosterior: 4 chains of 1000 draws, 2 coefficients, sampler composite>
     """
-    # posteriors were first, and have no kind written in their files
-    others: dict[str, Any] = {
-        "a population": (FORMAT, read_population),
-        "a ranking": (RANKING_FORMAT, read_ranking),
-    }
-    # all else is a posterior, or is refused as not being one
-    read: Callable[[Any], Any] = read_posterior_or_mdp
-    return read_file(path, "a posterior", FORMAT, read, others)
+    # older files of these two said what they were
+    others: Any = dict.fromkeys(("a population", "a ranking"), (FORMAT, read_posterior))
+    return read_file(path, "a posterior", FORMAT, read_posterior, others)
+
+
+def read_posterior(file: Any) -> Posterior:
+    """The posterior of an open file."""
+    # older files had a format for each kind of result, and did not say what their model is
+    if "model" not in file.attrs:
+        return read_old(file)
+    get = array_reader(file)
+    model, data = from_description(json.loads(file.attrs["model"])), read_data(file)
+    # put together by the constructor, which checks everything afresh
+    parameters = model.resolve(data).parameters
+    return result_class(model)(
+        {parameter.name: get(f"posterior/{parameter.name}") for parameter in parameters},
+        data,
+        model,
+        read_sampler_name(file),
+        read_stats(file),
+        json.loads(file.attrs["settings"]),
+    )

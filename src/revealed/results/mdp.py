@@ -1,14 +1,11 @@
-"""MDPPosterior: what trajectories say of a controller's values and of the transitions, together.
+"""MDPPosterior: values and transitions of a finite process, inferred together from trajectories.
 
-Every draw is a value and a row p(. | x, a) for each available pair, so that whatever depends on
-both (how probable an action is, what a state pays) is computed draw by draw, and averages over what
-is unknown of either.
+Each draw has transitions of its own, so that predictions, policies and rewards are worked out draw
+by draw, and what is not known of the transitions shows in all of them.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,86 +14,98 @@ import numpy as np
 
 from revealed._types import Bools, Floats, Ints
 from revealed.data.decisions import Decisions
-from revealed.io.netcdf import read_file, to_arviz, write_file
+from revealed.data.labels import to_positions
+from revealed.data.trajectories import Trajectories
 from revealed.kernels.choice import all_probabilities, log_probabilities
-from revealed.kernels.noise import NORMAL
+from revealed.kernels.noise import NoiseArguments
 from revealed.mdp.bellman import Reward, expected_maximum, maximum_and_shares, reward_from_value
-from revealed.mdp.checks import check_discount, to_positions
+from revealed.mdp.checks import check_discount
 from revealed.mdp.process import MDP
+from revealed.models.choice import ChoiceModel
+from revealed.models.transitions import Known
+from revealed.results.base import Columns, Posterior
+from revealed.results.choice import ChoicePosterior
 from revealed.results.diagnostics import standard_deviation
+from revealed.results.identification import Identification
 from revealed.results.policy import Policy
-from revealed.results.posterior import (
-    Posterior,
-    posterior_attributes,
-    posterior_groups,
-    read_posterior,
-)
 from revealed.results.prediction import Prediction
-from revealed.results.storage import FORMAT, draw_dimensions
-from revealed.results.summary import Summary, summarise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MDPPosterior:
-    """Values and transitions inferred together from trajectories; made by `fit_mdp`.
+class MDPPosterior(Posterior):
+    """Values and transitions inferred together from trajectories.
 
-    Parameters
-    ----------
-    value
-        The draws of the value as a `Posterior`. Its decisions are those seen, with the rows'
-        posterior means: what is predicted from it alone forgets that the rows are not known. Use
-        `predict` and `policy` of this object.
-    transition_probs
-        (chain, draw, C) the probability of each possible transition, in the same draws; C counts
-        only transitions that are not ruled out by a concentration of zero, which is what memory
-        grows with.
-    prior
-        (M, N, N) the concentrations, zero where a transition is impossible.
-    counts
-        (M, N, N) the transitions seen.
-    available
-        (N, M) which actions each state has.
-    visited
-        (T,) the state in which each decision was made, as a position.
-    states, actions
-        Labels.
+    ``draws["value"]`` is (chain, draw, K), and ``draws["transition"]`` (chain, draw, C) the
+    probability of each possible transition, in the same draws; C counts only transitions that are
+    not ruled out by a concentration of zero, which is what memory grows with.
 
     Examples
     --------
     >>> rng = np.random.default_rng(1)
     >>> maze = rv.random_mdp(rng, states=3, actions=2)
-    >>> path = maze.simulate(rng, [2.0, 0.0, -2.0], 200)
-    >>> post = rv.fit_mdp(path, states=3, actions=2, prior=rv.Normal(2.0))
-    >>> post.mean_transitions.shape, post.value.mean.argmax()
+    >>> seen = rv.Trajectories(maze.simulate(rng, [2.0, 0.0, -2.0], 200), states=3, actions=2)
+    >>> model = rv.ChoiceModel(prior=rv.Normal(2.0), transitions=rv.Dirichlet())
+    >>> post = rv.fit(seen, model)
+    >>> post.mean_transitions.shape, post.mean().argmax()
     ((2, 3, 3), np.int64(0))
     """
 
-    value: Posterior
-    transition_probs: Floats
-    prior: Floats
-    counts: Ints
-    available: Bools
-    visited: Ints
-    states: tuple[Any, ...]
-    actions: tuple[Any, ...]
+    @property
+    def trajectories(self) -> Trajectories:
+        """What it was inferred from."""
+        found: Trajectories = self.data
+        return found
+
+    @property
+    def states(self) -> tuple[Any, ...]:
+        """The labels of the N states."""
+        return self.trajectories.states
+
+    @property
+    def actions(self) -> tuple[Any, ...]:
+        """The labels of the M actions."""
+        return self.trajectories.actions
+
+    @property
+    def concentration(self) -> Floats:
+        """(M, N, N) the concentrations, zero where a transition is impossible."""
+        found: Floats = self.resolved.concentration
+        return found
+
+    @property
+    def available(self) -> Bools:
+        """(N, M) which actions each state has."""
+        found: Bools = self.resolved.exists
+        return found
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the values: of states, then of action rewards where there are any."""
+        found: tuple[str, ...] = self.resolved.coefficients.names
+        return found
+
+    @property
+    def values(self) -> Floats:
+        """(chains * draws, K) the draws of the value, chains one after the other."""
+        return self.stacked("value")
 
     @cached_property
     def _possible(self) -> tuple[Ints, Ints, Ints]:
         """(C,) state, action and next state of each possible transition, state by state."""
-        x, a, y = np.nonzero(self.prior.transpose(1, 0, 2) > 0.0)
+        x, a, y = np.nonzero(self.concentration.transpose(1, 0, 2) > 0.0)
         return x, a, y
 
     def _as_matrices(self, numbers: Floats) -> Floats:
         """(..., M, N, N) from numbers for each possible transition, (..., C); zero elsewhere."""
         x, a, y = self._possible
-        matrices = np.zeros((*numbers.shape[:-1], *self.prior.shape))
+        matrices = np.zeros((*numbers.shape[:-1], *self.concentration.shape))
         matrices[..., a, x, y] = numbers
         return matrices
 
     @property
     def transitions(self) -> Floats:
         """(chain, draw, M, N, N) draws of p(y | x, a) as transitions[..., a, x, y], as in `MDP`."""
-        return self._as_matrices(self.transition_probs)
+        return self._as_matrices(self.draws["transition"])
 
     def transition(self, state: Any, action: Any) -> Floats:
         """(chain, draw, N) draws of one row p(. | state, action)."""
@@ -108,8 +117,8 @@ class MDPPosterior:
         # impossible transitions stay zero
         from_state, by_action, to_state = self._possible
         mine = (from_state == x) & (by_action == a)
-        row = np.zeros((*self.transition_probs.shape[:2], len(self.states)))
-        row[..., to_state[mine]] = self.transition_probs[..., mine]
+        row = np.zeros((*self.draws["transition"].shape[:2], len(self.states)))
+        row[..., to_state[mine]] = self.draws["transition"][..., mine]
         return row
 
     @property
@@ -118,12 +127,12 @@ class MDPPosterior:
 
         Laid out as mean[a, x, y], zero where a transition is impossible.
         """
-        return self._as_matrices(self.transition_probs.mean(axis=(0, 1)))
+        return self._as_matrices(self.mean("transition"))
 
     @property
     def sd_transitions(self) -> Floats:
         """(M, N, N) posterior standard deviations of the transition probabilities."""
-        return self._as_matrices(standard_deviation(self.transition_probs))
+        return self._as_matrices(standard_deviation(self.draws["transition"]))
 
     @cached_property
     def mdp(self) -> MDP:
@@ -131,49 +140,57 @@ class MDPPosterior:
         return MDP(self.mean_transitions, self.available, states=self.states, actions=self.actions)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all that is drawn: values, action rewards, then possible transitions.
+    def _noise(self) -> NoiseArguments:
+        """The noise as compiled loops take it."""
+        found: NoiseArguments = self.resolved.kernel
+        return found
 
-        A transition is called p(next state | state, action).
-        """
-        possible = zip(*self._possible, strict=True)
-        return (
-            *self.value.names,
-            *(f"p({self.states[y]} | {self.states[x]}, {self.actions[a]})" for x, a, y in possible),
-        )
-
-    @property
-    def draws(self) -> Floats:
-        """(chain, draw, K + C) values and transition probabilities, in the order of `names`."""
-        return np.concatenate([self.value.draws, self.transition_probs], axis=2)
-
-    def summary(self) -> Summary:
-        """Means, sds and diagnostics of values and transitions, and whether all converged."""
-        # values and transitions must both have converged
+    def columns(self) -> Columns:
+        """Values, then possible transitions, each called p(next state | state, action)."""
         x, a, _ = self._possible
+        labels = self.parameter("transition").coords["cell"]
+        value = self.value_at_mean_transitions.columns()
         # the only state that a row can lead to has probability one
-        certain = (self.prior > 0.0).sum(axis=2)[a, x] == 1
-        settings = self.value.settings
-        return summarise(
-            self.draws,
-            self.names,
-            fixed=np.concatenate([self.value.summary().fixed, certain]),
-            interrupted=settings.get("complete") is False,
-            requested=settings.get("draws"),
+        certain = (self.concentration > 0.0).sum(axis=2)[a, x] == 1
+        return Columns(
+            np.concatenate([value.draws, self.draws["transition"]], axis=2),
+            (*value.names, *labels),
+            np.concatenate([value.fixed, certain]),
         )
 
-    def __repr__(self) -> str:
-        chains, draws, possible = self.transition_probs.shape
+    @cached_property
+    def value_at_mean_transitions(self) -> ChoicePosterior:
+        """The draws of the value as if the rows were known to be their posterior means.
+
+        What is predicted from it alone forgets that the rows are not known: use `predict` and
+        `policy` of this object.
+        """
+        seen = self.trajectories
+        assert isinstance(self.model, ChoiceModel)
+        drawn = {name: array for name, array in self.draws.items() if name != "transition"}
+        return ChoicePosterior(
+            drawn,
+            self._decisions(seen.state_position, seen.action_position),
+            self.model.replace(transitions=Known()),
+            self.sampler,
+            self.sample_stats,
+            self.settings,
+        )
+
+    def identification(self) -> Identification:
+        """What the choices identify of the values, at the posterior means of the transitions."""
+        return self.value_at_mean_transitions.identification()
+
+    def _contents(self) -> str:
         return (
-            f"<MDPPosterior: {len(self.states)} states, {len(self.actions)} actions, {chains} "
-            f"chains of {draws} draws, {len(self.value.names)} values and {possible} transition "
-            "probabilities>"
+            f"{len(self.states)} states, {len(self.actions)} actions, {len(self.names)} values "
+            f"and {self.draws['transition'].shape[2]} transition probabilities"
         )
 
     @property
     def has_action_rewards(self) -> bool:
         """Whether actions have rewards of their own, beside the values of states."""
-        return len(self.value.names) > len(self.states)
+        return len(self.names) > len(self.states)
 
     @cached_property
     def _utilities(self) -> Floats:
@@ -182,8 +199,8 @@ class MDPPosterior:
         It is p(. | x, a) v, plus the action's reward where there is one.
         """
         x, a, y = self._possible
-        v, N = self.value.values, len(self.states)
-        p = self.transition_probs.reshape(-1, self.transition_probs.shape[2])
+        v, N = self.values, len(self.states)
+        p = self.draws["transition"].reshape(-1, self.draws["transition"].shape[2])
         # p v is a sum over the cells of each row, which lie together
         pair = self.mdp.start[x] + (np.cumsum(self.available, axis=1) - 1)[x, a]
         begin = np.searchsorted(pair, np.arange(len(self.mdp.offered)))
@@ -198,7 +215,7 @@ class MDPPosterior:
         out = np.empty_like(self._utilities)
         # draw by draw: each has transitions of its own
         for s in range(len(out)):
-            all_probabilities(NORMAL, self._utilities[s], self.mdp.start, out[s])
+            all_probabilities(self._noise, self._utilities[s], self.mdp.start, out[s])
         return out
 
     def policy(self) -> Policy:
@@ -250,7 +267,7 @@ class MDPPosterior:
             )
         # Bellman's equation in each draw: reward is value less the discounted best of what follows
         best = expected_maximum if noise else lambda u, start: maximum_and_shares(u, start)[0]
-        v = self.value.values[:, : len(self.states)]
+        v = self.values[:, : len(self.states)]
         found = reward_from_value(
             self.states,
             v,
@@ -258,64 +275,18 @@ class MDPPosterior:
             discount,
             noise or self.has_action_rewards,
         )
-        shape = (*self.transition_probs.shape[:2], len(self.states))
+        shape = (*self.draws["transition"].shape[:2], len(self.states))
         return Reward(found.draws.reshape(shape), found.states, found.note)
 
-    def to_arviz(self, log_likelihood: bool = True) -> Any:
-        """The same as ArviZ has it: `v` and `transitions` (chain, draw, cell).
+    def log_likelihood(self) -> Floats:
+        """(chain, draw, T) the exact log-likelihood of every choice, with each draw's transitions.
 
-        Parameters
-        ----------
-        log_likelihood
-            Add the exact log-likelihood of every choice under every draw.
+        That of the value alone would take the mean rows for the true ones.
         """
-        return to_arviz(posterior_attributes(self.value), self._groups(log_likelihood))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a NetCDF file that `rv.load` and ArviZ read; it is there whole or not at all."""
-        # labels as text, and whether they were only counted
-        labels = {
-            "states": [str(s) for s in self.states],
-            "actions": [str(a) for a in self.actions],
-        }
-        counted = {name: all(isinstance(s, int) for s in getattr(self, name)) for name in labels}
-        notes = posterior_attributes(self.value) | {"labels": json.dumps([labels, counted])}
-        write_file(path, notes, self._groups(False))
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> MDPPosterior:
-        """Read what `save` wrote."""
-        found = read_file(path, "a posterior", FORMAT, read_posterior_or_mdp)
-        if isinstance(found, Posterior):
-            raise ValueError(f"{path} holds a posterior without transitions; rv.load reads it")
-        return found
-
-    def _groups(self, log_likelihood: bool) -> Any:
-        """Everything that is an array, as ArviZ groups it."""
-        # a file of the value, with the transitions added
-        contents = posterior_groups(self.value, False)
-        x, a, y = self._possible
-        contents["posterior"]["transitions"] = (("chain", "draw", "cell"), self.transition_probs)
-        for name, positions in (("from_state", x), ("by_action", a), ("to_state", y)):
-            contents["posterior"][name] = (("cell",), positions)
-        dimensions = ("action_position", "state_position", "next_position")
-        contents["constant_data"]["concentration"] = (dimensions, self.prior)
-        contents["constant_data"]["counts"] = (dimensions, self.counts)
-        contents["constant_data"]["available"] = (
-            ("state_position", "action_position"),
-            self.available,
-        )
-        contents["constant_data"]["visited"] = (("decision",), self.visited)
-        # that of the value alone would take the mean rows for the true ones
-        if log_likelihood:
-            d, (chains, draws, _) = self.value.decisions, self.transition_probs.shape
-            logs = self._log_likelihood(d, self._pairs_of(self.visited))
-            contents["log_likelihood"] = {
-                **draw_dimensions(chains, draws),
-                "decision": (("decision",), d.ids),
-                "choice": (("chain", "draw", "decision"), logs.reshape(chains, draws, len(d))),
-            }
-        return contents
+        seen = self.trajectories
+        decisions = self._decisions(seen.state_position, seen.action_position)
+        logs = self._log_likelihood(decisions, self._pairs_of(seen.state_position))
+        return logs.reshape(*self.shape, len(seen))
 
     def _decisions(self, states: Any, actions: Any = None) -> Decisions:
         """Decisions in these states, with the posterior means of the rows."""
@@ -337,26 +308,6 @@ class MDPPosterior:
         """
         out = np.empty((len(self._utilities), len(d)))
         for s, u in enumerate(self._utilities):
-            log_probabilities(NORMAL, np.ascontiguousarray(u[rows]), d.start, d.chosen_row, out[s])
+            mine = np.ascontiguousarray(u[rows])
+            log_probabilities(self._noise, mine, d.start, d.chosen_row, out[s])
         return out
-
-
-def read_posterior_or_mdp(file: Any) -> MDPPosterior | Posterior:
-    """What an open file holds: a posterior, or one with transitions."""
-    value = read_posterior(file)
-    if "labels" not in file.attrs:
-        return value
-    # a posterior with labels of states is one with transitions
-    labels, counted = json.loads(file.attrs["labels"])
-    return MDPPosterior(
-        value,
-        file["posterior/transitions"][...],
-        file["constant_data/concentration"][...],
-        file["constant_data/counts"][...],
-        file["constant_data/available"][...].astype(bool),
-        file["constant_data/visited"][...],
-        *(
-            tuple(range(len(labels[name])) if counted[name] else labels[name])
-            for name in ("states", "actions")
-        ),
-    )

@@ -15,7 +15,6 @@ import scipy.sparse as sp
 from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.models.likelihood import choice_probabilities
-from revealed.results.posterior import Posterior
 from revealed.results.prediction import (
     MAX_CELLS,
     action_table,
@@ -70,13 +69,13 @@ class Policy:
         )
 
 
-def policy(posterior: Posterior | Any, decisions: Decisions) -> Policy:
+def policy(posterior: Any, decisions: Decisions) -> Policy:
     """Which action is best in each of these decisions, and how sure that is.
 
     Parameters
     ----------
     posterior
-        A Posterior; or draws (..., K); or a point (K,).
+        A ChoicePosterior; or draws (..., K); or a point (K,).
     decisions
         What is offered, for instance ``mdp.decisions(all_states)``; choices need not have been
         seen.
@@ -95,7 +94,7 @@ def policy(posterior: Posterior | Any, decisions: Decisions) -> Policy:
     """
     # everything below works on (S, K) draws
     draws = check_draws(posterior, decisions)
-    noise = posterior.known_noise if isinstance(posterior, Posterior) else None
+    noise = getattr(posterior, "known_noise", None)
     # equal utilities may come out different in their last digits
     largest = abs(decisions.rows).max(axis=0)
     largest = largest.toarray().ravel() if sp.issparse(largest) else largest

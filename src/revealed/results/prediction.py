@@ -29,7 +29,7 @@ from revealed._validation import Seed, as_generator, check_count
 from revealed.data.decisions import Decisions
 from revealed.models.likelihood import log_likelihood, mean_choice_probabilities
 from revealed.models.noise import Noise, NoiseCovariance, NormalNoise
-from revealed.results.posterior import Posterior
+from revealed.results.base import Posterior
 
 METHODS = ("average", "vote", "point")
 
@@ -175,7 +175,7 @@ def _no_choices() -> str:
 
 
 def predict(
-    posterior: Posterior | Any,
+    posterior: Any,
     decisions: Decisions,
     method: str = "average",
     *,
@@ -187,7 +187,7 @@ def predict(
     Parameters
     ----------
     posterior
-        A Posterior; or draws (..., K); or a point (K,).
+        A ChoicePosterior; or draws (..., K); or a point (K,).
     decisions
         What is offered. Where choices were seen, the prediction can be scored against them.
     method
@@ -212,7 +212,7 @@ def predict(
         raise ValueError(f"there is no method {method!r}; choose one of {', '.join(METHODS)}")
     # everything below works on (S, K) draws
     draws = check_draws(posterior, decisions)
-    law = posterior.known_noise if isinstance(posterior, Posterior) and noise is None else noise
+    law = getattr(posterior, "known_noise", None) if noise is None else noise
     # one draw: the mean, of the noise covariance too
     if method == "point":
         draws = draws.mean(axis=0, keepdims=True)
@@ -235,7 +235,7 @@ def predict(
     return Prediction(probabilities, method, decisions, log_chosen)
 
 
-def check_draws(posterior: Posterior | Any, decisions: Decisions) -> Floats:
+def check_draws(posterior: Any, decisions: Decisions) -> Floats:
     """(S, K) draws of the same coefficients as the decisions have; refuses all else.
 
     A posterior is compared by the names of its coefficients, arrays by their shape.
@@ -244,9 +244,15 @@ def check_draws(posterior: Posterior | Any, decisions: Decisions) -> Floats:
         raise ValueError(f"predictions are made for Decisions, not for {type(decisions).__name__}")
     # the same coefficients in the same order, as far as names can say
     width = len(decisions.names)
+    if hasattr(posterior, "known_noise"):
+        check_same_coefficients(posterior.names, decisions.names)
+        return np.asarray(posterior.values)
+    # groups have values of their own, and the draws of transitions belong to each
     if isinstance(posterior, Posterior):
-        _check_same_coefficients(posterior.names, decisions.names)
-        return posterior.values
+        raise ValueError(
+            f"a {type(posterior).__name__} predicts by itself, by posterior.predict(...); where it "
+            "has groups, select one of them first"
+        )
     try:
         given = np.asarray(posterior, dtype=np.float64)
     except (TypeError, ValueError):
@@ -264,7 +270,7 @@ def check_draws(posterior: Posterior | Any, decisions: Decisions) -> Floats:
     return given.reshape(-1, width)
 
 
-def _check_same_coefficients(mine: tuple[str, ...], theirs: tuple[str, ...]) -> None:
+def check_same_coefficients(mine: tuple[str, ...], theirs: tuple[str, ...]) -> None:
     """Refuse decisions with other coefficients than the posterior's, and name the first."""
     for k, (own, other) in enumerate(zip(mine, theirs, strict=False)):
         if own != other:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
@@ -10,7 +11,6 @@ import scipy.linalg as sla
 from revealed._types import Floats
 from revealed.models.likelihood import posterior_mode
 from revealed.models.priors import ResolvedPrior
-from revealed.results.posterior import Posterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +42,13 @@ class Sensitivity:
 
 
 def find_sensitivity(
-    posterior: Posterior, prior: ResolvedPrior, mode: Floats, information: Floats
+    posterior: Any, prior: ResolvedPrior, mode: Floats, information: Floats
 ) -> Sensitivity:
     """The modes under half and twice the prior variance, beside the one as it is."""
 
     def with_precision(times: float) -> tuple[Floats, Floats]:
         scaled = replace(prior, precision=times * prior.precision)
-        return posterior_mode(posterior.decisions, scaled)
+        return posterior_mode(posterior.decisions, scaled, noise=posterior.resolved.kernel)
 
     # half the variance is twice the precision
     found = [with_precision(2.0), (mode, information), with_precision(0.5)]

@@ -54,12 +54,14 @@ def _fit_tail(ordered: Floats) -> tuple[int, float, float]:
     # the tail is a fifth of the weights, or 3 sqrt(S) where that is less
     count = int(min(0.2 * ordered.size, 3.0 * np.sqrt(ordered.size)))
     tail = ordered[-count:] - ordered[-count - 1]
-    if count < 5 or not tail[count // 4] > 0.0:
+    # the tail's first quartile, zero where draws repeat themselves
+    quartile = tail[int(count / 4 + 0.5) - 1] if count else 0.0
+    if count < 5 or not quartile > 0.0:
         return count, (-np.inf if ordered[0] > 0.999 * ordered[-1] else np.inf), np.nan
     # a grid of theta = - shape / scale, weighted by its profile likelihood
     guesses = 30 + int(np.sqrt(count))
     theta = 1.0 / tail[-1] + (1.0 - np.sqrt(guesses / (np.arange(guesses) + 0.5))) / (
-        3.0 * tail[int(count / 4 + 0.5) - 1]
+        3.0 * quartile
     )
     # given theta, the likelihood is largest at this shape
     shapes = np.log1p(-theta[:, None] * tail).mean(axis=1)

@@ -6,73 +6,49 @@ Predictions average the exact probability of an order over the draws of skills, 
 from __future__ import annotations
 
 import itertools
-import json
 import math
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp
 
 from revealed._types import Bools, Floats
 from revealed.data.rankings import Rankings, Team
-from revealed.io.netcdf import Variables, read_file, to_arviz, write_file
 from revealed.kernels.ranking_likelihood import log_ranking_probabilities
+from revealed.models.ranking import RankingModel
+from revealed.results.base import Columns, Posterior
 from revealed.results.line_up import check_line_up
-from revealed.results.storage import (
-    array_reader,
-    draw_dimensions,
-    read_stats,
-    stat_variables,
-)
-from revealed.results.summary import Summary, summarise
-
-# Of the file; raise it when an older version could no longer read what is written.
-RANKING_FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankingPosterior:
+class RankingPosterior(Posterior):
     """Draws of everybody's skill, of their spread, and of the margin of a tie.
 
-    Parameters
-    ----------
-    rankings
-        The games it was inferred from.
-    skills
-        (chain, draw, K), summing to zero where games do not depend on their location.
-    spread
-        (chain, draw) the sd of skills, infinite under a flat prior.
-    margin
-        (chain, draw) what a win needs, zero where no two tied.
-    noise
-        "entry" or "player": who has a noise of its own.
-    stats
-        Statistics of each draw; each (chain, draw).
-    settings
-        How it was run.
+    ``draws["skill"]`` is (chain, draw, K), summing to zero where games do not depend on their
+    location; ``draws["spread"]`` (chain, draw) the sd of skills, where that was inferred; and
+    ``draws["margin"]`` (chain, draw) what a win needs, where some tied.
 
     Examples
     --------
     >>> games = [["ann", "bob", "cid"], ["bob", "ann", "cid"], ["cid", "ann", "bob"]]
-    >>> found = rv.rank(games, draws=2000)
+    >>> found = rv.fit(games, rv.RankingModel(), draws=2000)
     >>> found
-    <RankingPosterior: 3 players, 3 games, 4 chains of 2000 draws>
+    <RankingPosterior: 4 chains of 2000 draws, 3 players, 3 games, sampler ranking-hmc>
     >>> found.win_probabilities(["ann", "cid"]).sum().round(6)
     np.float64(1.0)
     >>> [line["player"] for line in found.table()][0]
     'ann'
     """
 
-    rankings: Rankings
-    skills: Floats
-    spread: Floats
-    margin: Floats
-    noise: str
-    stats: Mapping[str, Floats] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    main: ClassVar[str] = "skill"
+
+    @property
+    def rankings(self) -> Rankings:
+        """The games it was inferred from."""
+        found: Rankings = self.data
+        return found
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,27 +58,30 @@ class RankingPosterior:
     @property
     def values(self) -> Floats:
         """(chains * draws, K) skills, the chains one after the other."""
-        return self.skills.reshape(-1, len(self.names))
+        return self.stacked("skill")
 
-    def summary(self) -> Summary:
-        """Means, sds and diagnostics of every skill, and whether they converged.
+    @property
+    def spread(self) -> Floats:
+        """(chain, draw) the sd of skills, inferred or given; infinite under a flat prior."""
+        assert isinstance(self.model, RankingModel)
+        given = self.model.spread
+        return self.draws["spread"] if given is None else np.full(self.shape, given)
 
-        Spread and margin come last, where they were inferred.
-        """
-        parts, names = [self.skills], list(self.names)
-        for name, draws in (("spread of skills", self.spread), ("margin of a tie", self.margin)):
-            # what was given, and not inferred, is the same in every draw
-            if draws.min() < draws.max():
-                parts.append(draws[:, :, None])
-                names.append(name)
+    @property
+    def margin(self) -> Floats:
+        """(chain, draw) what a win needs; zero where no two tied."""
+        return self.draws["margin"] if "margin" in self.draws else np.zeros(self.shape)
+
+    def columns(self) -> Columns:
+        """Every skill, then spread and margin, where they were inferred."""
+        parts, names = [self.draws["skill"]], list(self.names)
+        for name, label in (("spread", "spread of skills"), ("margin", "margin of a tie")):
+            # what was given, and not inferred, has no draws
+            if name in self.draws:
+                parts.append(self.draws[name][:, :, None])
+                names.append(label)
         joined = np.concatenate(parts, axis=2)
-        return summarise(
-            joined,
-            tuple(names),
-            fixed=np.zeros(joined.shape[2], np.bool_),
-            interrupted=self.settings.get("complete") is False,
-            requested=self.settings.get("draws"),
-        )
+        return Columns(joined, tuple(names), np.zeros(joined.shape[2], np.bool_))
 
     def table(self) -> list[dict[str, Any]]:
         """A line a player, best first.
@@ -136,12 +115,8 @@ class RankingPosterior:
             )
         return lines
 
-    def __repr__(self) -> str:
-        chains, draws, players = self.skills.shape
-        return (
-            f"<RankingPosterior: {players} players, {len(self.rankings)} games, {chains} chains of "
-            f"{draws} draws>"
-        )
+    def _contents(self) -> str:
+        return f"{len(self.names)} players, {len(self.rankings)} games"
 
     def __str__(self) -> str:
         # more lines than this would push the message below off the screen
@@ -233,72 +208,12 @@ class RankingPosterior:
             found[g] = self._log_probability(means, teams, margin, order, n_ordered, tied)
         return found
 
-    def to_arviz(self, log_likelihood: bool = False) -> Any:
-        """The same as ArviZ's InferenceData (ArviZ 0.x) or xarray DataTree (ArviZ 1.x).
+    def predict(self, line_up: Sequence[Any], allow_new_players: bool = False) -> Floats:
+        """(n,) the probability of each entry to come first, as `win_probabilities` has it."""
+        return self.win_probabilities(line_up, allow_new_players)
 
-        Parameters
-        ----------
-        log_likelihood
-            Add the exact log-likelihood of every game under every draw, as arviz.loo needs.
-        """
-        return to_arviz(self._attributes(), self._groups(log_likelihood))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a NetCDF file that `rv.load` and ArviZ read; it is there whole or not at all."""
-        write_file(path, self._attributes(), self._groups(log_likelihood=False))
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> RankingPosterior:
-        """Read a ranking that `save` wrote."""
-        return read_file(path, "a ranking", RANKING_FORMAT, read_ranking)
-
-    def _attributes(self) -> dict[str, Any]:
-        """Everything that is not an array, as text."""
-        return {
-            "created_by": "revealed",
-            "format_version": RANKING_FORMAT,
-            "kind": "a ranking",
-            "noise": self.noise,
-            "settings": json.dumps(dict(self.settings)),
-        }
-
-    def _groups(self, log_likelihood: bool) -> dict[str, Variables]:
-        """Everything that is an array, as ArviZ groups it."""
-        # skills by player, spread and margin by draw
-        r, (chains, draws, _), by_draw = self.rankings, self.skills.shape, ("chain", "draw")
-        dimensions = draw_dimensions(chains, draws)
-        groups: dict[str, Variables] = {
-            "posterior": {
-                **dimensions,
-                "player": (("player",), np.array(self.names, dtype=object)),
-                "skill": ((*by_draw, "player"), self.skills),
-                "spread": (by_draw, self.spread),
-                "margin": (by_draw, self.margin),
-            }
-        }
-        if self.stats:
-            groups["sample_stats"] = stat_variables(chains, draws, self.stats)
-        # NetCDF has no type for mixed labels, so that all become text where not all are
-        plain = all(isinstance(i, str) for i in r.ids)
-        ids = np.array(r.ids if plain else [str(i) for i in r.ids], dtype=object)
-        game: Variables = {"game": (("game",), ids)}
-        if log_likelihood:
-            logs = self._log_likelihood().reshape(chains, draws, len(r))
-            groups["log_likelihood"] = {**dimensions, **game, "order": ((*by_draw, "game"), logs)}
-        groups["observed_data"] = {
-            **game,
-            "known": (("game",), r.n_ordered),
-            "tied": (("entry",), r.tied),
-            "member": (("place",), r.players),
-        }
-        groups["constant_data"] = {
-            "first": (("entry_boundary",), r.member_start),
-            "start": (("game_boundary",), r.start),
-        }
-        return groups
-
-    def _log_likelihood(self) -> Floats:
-        """(S, G) the exact log-likelihood of every game it was inferred from, in every draw."""
+    def log_likelihood(self) -> Floats:
+        """(chain, draw, G) the exact log-likelihood of every game, in every draw."""
         out = np.empty((len(self.values), len(self.rankings)))
         position = {name: k for k, name in enumerate(self.names)}
         for g in range(len(self.rankings)):
@@ -310,11 +225,13 @@ class RankingPosterior:
             out[:, g] = log_ranking_probabilities(
                 means, self._noise_sd(teams), tied, n_ordered, self.margin.ravel()
             )
-        return out
+        return out.reshape(*self.shape, len(self.rankings))
 
     def _noise_sd(self, teams: Sequence[Team]) -> Floats:
         """(n,) the sd of the noise of each entry."""
-        return np.sqrt([float(len(team)) if self.noise == "player" else 1.0 for team in teams])
+        assert isinstance(self.model, RankingModel)
+        of_player = self.model.team_noise == "player"
+        return np.sqrt([float(len(team)) if of_player else 1.0 for team in teams])
 
     def _log_probability(
         self,
@@ -373,28 +290,3 @@ class RankingPosterior:
             for team in teams
         ]
         return teams, np.stack(strengths), self.margin.ravel()[::every]
-
-
-def read_ranking(file: Any) -> RankingPosterior:
-    """The ranking of an open file that `RankingPosterior.save` wrote, checked afresh."""
-    get = array_reader(file)
-    # put together by the constructor, which checks everything afresh
-    rankings = Rankings(
-        tuple(get("posterior/player").tolist()),
-        get("observed_data/member"),
-        get("constant_data/first"),
-        get("constant_data/start"),
-        get("observed_data/tied"),
-        get("observed_data/known"),
-        tuple(get("observed_data/game").tolist()),
-    )
-    skills, spread, margin = (get(f"posterior/{name}") for name in ("skill", "spread", "margin"))
-    return RankingPosterior(
-        rankings,
-        skills,
-        spread,
-        margin,
-        str(file.attrs["noise"]),
-        read_stats(file),
-        json.loads(file.attrs["settings"]),
-    )

@@ -15,12 +15,15 @@ from revealed._types import Floats
 State = dict[str, Floats]
 """All a sampler needs to go on, as plain arrays: it can be written down and picked up again."""
 
+Draws = dict[str, Floats]
+"""Draws of each parameter of the model, by name: (draws, *shape of the parameter)."""
+
 Stats = Mapping[str, Floats]
 """Statistics of the draws, such as acceptance rates: by name, one number a draw."""
 
 
 class Sampler(Protocol):
-    """A Markov chain on the coefficients whose stationary law is the posterior."""
+    """A Markov chain on the parameters whose stationary law is the posterior."""
 
     @property
     def name(self) -> str:
@@ -47,10 +50,10 @@ class Sampler(Protocol):
 
     def sample(
         self, rng: np.random.Generator, state: State, draws: int, thin: int
-    ) -> tuple[State, Floats, Stats]:
+    ) -> tuple[State, Draws, Stats]:
         """Go on for draws * thin iterations.
 
-        Returns the new state, (draws, K) coefficients and their stats. Nothing is adapted: every
+        Returns the new state, draws of every parameter, and their stats. Nothing is adapted: every
         iteration leaves the posterior invariant. Cutting a run into chunks must not change its
         draws.
         """

@@ -18,7 +18,7 @@ from revealed.kernels.covariance_gibbs import DifferencedDecisions, sample_chain
 from revealed.models.likelihood import posterior_mode
 from revealed.models.noise import ResolvedNoise
 from revealed.models.priors import ResolvedPrior
-from revealed.samplers.base import State, Stats
+from revealed.samplers.base import Draws, State, Stats
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +90,8 @@ class CovarianceGibbsSampler:
 
     def sample(
         self, rng: np.random.Generator, state: State, draws: int, thin: int
-    ) -> tuple[State, Floats, Stats]:
-        """Make draws * thin iterations.
-
-        A draw is the coefficients (K) and the lower triangle of the covariance, by rows.
-        """
+    ) -> tuple[State, Draws, Stats]:
+        """Make draws * thin iterations."""
         new = {name: value.copy() for name, value in state.items()}
         size = len(self.noise.non_base)
         values, covariances = np.empty((draws, len(new["v"]))), np.empty((draws, size, size))
@@ -111,7 +108,5 @@ class CovarianceGibbsSampler:
             covariances,
             acceptance_rate,
         )
-        # a covariance is symmetric: one triangle of it is kept
-        low = np.tril_indices(size)
-        out = np.hstack([values, covariances[:, low[0], low[1]]])
-        return new, out, {"acceptance_rate": acceptance_rate}
+        drawn = {"value": values, "noise_covariance": covariances}
+        return new, drawn, {"acceptance_rate": acceptance_rate}

@@ -33,7 +33,7 @@ from revealed.kernels.prior_scale import PriorScale, draw_prior_sd, mahalanobis_
 from revealed.kernels.utilities import draw_utilities
 from revealed.models.likelihood import at_likely_scale, posterior_mode
 from revealed.models.priors import ResolvedPrior
-from revealed.samplers.base import State, Stats
+from revealed.samplers.base import Draws, State, Stats
 
 
 class Expansion(NamedTuple):
@@ -178,7 +178,7 @@ class DataAugmentationSampler:
 
     def sample(
         self, rng: np.random.Generator, state: State, draws: int, thin: int
-    ) -> tuple[State, Floats, Stats]:
+    ) -> tuple[State, Draws, Stats]:
         """The state after draws * thin iterations, (draws, K) draws and their stats.
 
         acceptance_rate is that of the utilities: of proposals if exact, of decisions if Metropolis.
@@ -199,10 +199,10 @@ class DataAugmentationSampler:
             ),
             made,
         )
-        stats = {"acceptance_rate": made.acceptance}
+        drawn = {"value": made.values}
         if self.prior_scale is not None:
-            stats["prior_sd"] = made.prior_sd
-        return new, made.values, stats
+            drawn["prior_sd"] = made.prior_sd
+        return new, drawn, {"acceptance_rate": made.acceptance}
 
     @property
     def problem(self) -> AugmentationProblem:

@@ -230,7 +230,10 @@ def check_client(client: Any) -> None:
     A fit on a cluster without workers would wait for ever.
     """
     if not (hasattr(client, "submit") and hasattr(client, "nthreads")):
-        raise ValueError(f"cluster must be a dask.distributed.Client, not {type(client).__name__}")
+        raise ValueError(
+            "executor must be a number of threads or a dask.distributed.Client, not "
+            f"{type(client).__name__}"
+        )
     if not client.nthreads():
         raise ValueError(
             "the cluster has no workers yet; start some, or wait with client.wait_for_workers(1)"

@@ -19,18 +19,27 @@ from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.kernels.design import Design
 from revealed.kernels.ghk import OrderedRivals, conditioning_order, log_cdf_pairs
-from revealed.kernels.ghk_hmc import ChainOutput, Whitening, add_curvature, sample_chain
+from revealed.kernels.ghk_hmc import WhitenedGHK, add_curvature, sample_chain
 from revealed.kernels.ghk_posterior import (
     GHKLogPosterior,
     GHKPosteriorWorkspace,
     make_workspace,
     unpack_noise_root,
 )
-from revealed.kernels.hmc import init_dual_averaging
+from revealed.kernels.hmc import PathPlan, init_dual_averaging, make_path_statistics
 from revealed.models.likelihood import posterior_mode
 from revealed.models.noise import ResolvedNoise
 from revealed.models.priors import ResolvedPrior
-from revealed.samplers.base import State, Stats
+from revealed.samplers.adaptation import (
+    WindowPlan,
+    add_to_window,
+    covariance_roots,
+    curvature_root,
+    draws_of_window,
+    run_windows,
+    settle_step_size,
+)
+from revealed.samplers.base import Draws, State, Stats
 from revealed.samplers.per_draw import multiply_draws
 
 
@@ -39,21 +48,19 @@ class GHKSettings:
     """Settings of warm-up and paths, found by experiment; wrong ones cost time, not correctness.
 
     path_length: in whitened coordinates. target_acceptance: that dual averaging (Hoffman and Gelman
-    2014) aims at; Stan's default. windows: shares of a warm-up, after each of which order, metric
-    and step size are adapted again. curvature_windows: so many of the first find a metric from
-    curvature alone, as their draws are too few for a covariance. min_warmup: a shorter one adapts
-    nothing. curvature_draws: over how many draws curvature is averaged. covariance_power: how far
-    the metric goes from mean curvature, 0, to covariance, 1. min_curvature: the least that is
-    believed, in units of each coordinate's own; with less, a path runs off where the posterior is
-    not concave. initial_step_size: a cautious one. difference_step: of the gradient, in units of
-    theta.
+    2014) aims at; Stan's default. curvature_windows: so many of the first windows find a metric
+    from curvature alone, as their draws are too few for a covariance. discarded: the share of a
+    window's draws that are on their way to the posterior. curvature_draws: over how many draws
+    curvature is averaged. covariance_power: how far the metric goes from mean curvature, 0, to
+    covariance, 1. min_curvature: the least that is believed, in units of each coordinate's own;
+    with less, a path runs off where the posterior is not concave. initial_step_size: a cautious
+    one. difference_step: of the gradient, in units of theta.
     """
 
     path_length: float = 2.5
     target_acceptance: float = 0.8
-    windows: tuple[float, ...] = (0.15, 0.15, 0.3, 0.4)
     curvature_windows: int = 2
-    min_warmup: int = 60
+    discarded: float = 1.0 / 3.0
     curvature_draws: int = 8
     covariance_power: float = 0.5
     min_curvature: float = 0.05
@@ -62,6 +69,9 @@ class GHKSettings:
 
 
 GHK = GHKSettings()
+# After each window order, metric and step size are adapted again; after the last one the step size
+# alone. Found by experiment, as the settings.
+WINDOWS = WindowPlan((0.15, 0.15, 0.3, 0.4), min_iterations=60)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,11 +130,8 @@ class GHKSampler:
             [self.resolved_prior.basis.T @ v / scale, below_diagonal, np.log(np.diag(root))[1:]]
         )
 
-    def to_reported_scale(self, theta: Floats) -> Floats:
-        """(n, K + D (D + 1) / 2) coefficients and covariance on the user's scale.
-
-        The covariance by rows of its lower triangle.
-        """
+    def to_reported_scale(self, theta: Floats) -> Draws:
+        """Draws of coefficients (n, K) and covariance (n, D, D), on the user's scale."""
         basis, noise = self.resolved_prior.basis, self.noise
         n_free = basis.shape[1]
         root = np.zeros((len(theta), self.size, self.size))
@@ -137,13 +144,11 @@ class GHKSampler:
             else np.sqrt((root**2).sum(axis=(1, 2)) / self.size)
         )
         covariance = root @ root.transpose(0, 2, 1) / scale[:, None, None] ** 2
-        low = np.tril_indices(self.size)
-        return np.hstack(
-            [
-                multiply_draws(theta[:, :n_free], basis) / scale[:, None],
-                covariance[:, low[0], low[1]],
-            ]
-        )
+        # symmetric to the last bit, which a product need not be
+        row, column = np.triu_indices(self.size, 1)
+        covariance[:, row, column] = covariance[:, column, row]
+        value = multiply_draws(theta[:, :n_free], basis) / scale[:, None]
+        return {"value": value, "noise_covariance": covariance}
 
     def init(self, rng: np.random.Generator, position: Floats | None) -> State:
         """At `position` with independent noise, or around the mode under it."""
@@ -166,118 +171,79 @@ class GHKSampler:
             "root": root,
             "order_theta": mode,
             "adaptation": init_dual_averaging(GHK.initial_step_size),
-            # iterations of the warm-up, and draws of theta in the present window
-            "done": np.zeros(1),
-            "window_draws": np.empty((0, len(mode))),
+            "done": np.zeros(1),  # iterations of the warm-up
         }
 
     def warmup(
         self, rng: np.random.Generator, state: State, remaining: int, chunk: int
     ) -> tuple[State, int]:
         """Adapt order, metric and step size; what is done so far is in the state."""
-        done = int(state["done"][0])
-        total = done + remaining
-        lengths = [round(share * total) for share in GHK.windows]
-        ends = [0, *np.cumsum(lengths).clip(max=total).tolist()]
-        # rounding may leave a few iterations after the last window; they adapt nothing
-        adapted = total < GHK.min_warmup or done >= ends[-1]
-        window = int(np.searchsorted(ends, done, side="right"))
-        count = min(chunk, remaining if adapted else ends[window] - done)
-        if adapted:
-            state = self.sample(rng, state, 1, count)[0]
-        else:
-            finished = window if done + count == ends[window] else None
-            state = self._adapt(rng, state, count, finished)
-        state = state | {"done": np.array([done + count], dtype=np.float64)}
-        # the rest of the chunk, if a window ended within it
-        if count < min(chunk, remaining):
-            state, more = self.warmup(rng, state, remaining - count, chunk - count)
-            count += more
-        return state, count
+        return run_windows(self, WINDOWS, rng, state, remaining, chunk)
 
-    def _adapt(
-        self, rng: np.random.Generator, state: State, count: int, finished: int | None
-    ) -> State:
-        """Iterate while the step size adapts.
-
-        finished: the number of the window that ends with these iterations, or None. Where one ends,
-        the step size is settled, and but for the last window order and metric.
-        """
+    def adapt(self, rng: np.random.Generator, state: State, count: int, window: int) -> State:
+        """Iterate while the step size adapts; draws of theta are added to the window's."""
         new = state | {name: state[name].copy() for name in ("x", "z", "adaptation")}
-        out = _make_output(count, len(new["x"]))
-        step_size = self._run(rng, new, GHK.target_acceptance, 1, out)
-        draws = np.concatenate([state["window_draws"], out.theta])
-        if finished is None:
-            return new | {"window_draws": draws}
-        new |= {"adaptation": init_dual_averaging(step_size), "window_draws": draws[:0]}
-        if finished == len(GHK.windows):
-            return new
-        # the first third of a window is still on its way to the posterior
-        return self._set_metric(
-            rng,
-            new,
-            draws[len(draws) // 3 :],
-            curvature_only=finished <= GHK.curvature_windows,
-        )
+        return add_to_window(new, self._run(rng, new, GHK.target_acceptance, count, 1)[0])
 
-    def _set_metric(
-        self, rng: np.random.Generator, state: State, draws: Floats, curvature_only: bool
-    ) -> State:
-        """Order and metric from these draws of theta.
+    def end_window(self, rng: np.random.Generator, state: State, window: int) -> State:
+        """Settle the step size, and but for the last window order and metric.
 
         z is drawn anew, as another order gives it another meaning.
         """
+        new = state | {"adaptation": settle_step_size(state["adaptation"])}
+        if window == len(WINDOWS.shares) - 1:
+            return new
+        draws = draws_of_window(state, GHK.discarded)
         centre = draws.mean(axis=0)
         target, work = self._posterior(centre)
         # curvature averaged over a few draws, each with normals of its own
         some = draws[:: max(1, len(draws) // GHK.curvature_draws)]
         normals = rng.standard_normal((len(some), len(state["z"])))
         root = self._metric(self._curvature(target, work, some, normals))
-        if not curvature_only:
-            root = _towards_covariance(root, draws)
+        if window >= GHK.curvature_windows:
+            x = sla.solve(root, (draws - centre).T).T
+            root = np.ascontiguousarray(root @ covariance_roots(x, GHK.covariance_power)[0])
         z = rng.standard_normal(len(state["z"]))
         x = sla.solve(root, draws[-1] - centre)
-        return state | {"x": x, "z": z, "centre": centre, "root": root, "order_theta": centre}
+        return new | {"x": x, "z": z, "centre": centre, "root": root, "order_theta": centre}
 
     def sample(
         self, rng: np.random.Generator, state: State, draws: int, thin: int
-    ) -> tuple[State, Floats, Stats]:
+    ) -> tuple[State, Draws, Stats]:
         """Make draws * thin iterations; nothing adapts."""
         new = state | {"x": state["x"].copy(), "z": state["z"].copy()}
-        out = _make_output(draws, len(new["x"]))
-        self._run(rng, new, 0.0, thin, out)
-        stats = {
-            "acceptance_rate": out.acceptance_rate,
-            "ghk_acceptance_rate": out.ghk_acceptance_rate,
-        }
-        return new, self.to_reported_scale(out.theta), stats
+        theta, stats = self._run(rng, new, 0.0, draws, thin)
+        return new, self.to_reported_scale(theta), stats
 
     def _run(
         self,
         rng: np.random.Generator,
         state: State,
         target_acceptance: float,
+        draws: int,
         thin: int,
-        out: ChainOutput,
-    ) -> float:
-        """Fill `out`, changing x and z of the state in place; returns the averaged step size.
+    ) -> tuple[Floats, Stats]:
+        """Draws of theta and their stats; x and z of the state change in place.
 
         Where target_acceptance > 0, the state's adaptation changes as well.
         """
-        target, work = self._posterior(state["order_theta"])
-        return sample_chain(
+        posterior, work = self._posterior(state["order_theta"])
+        log_cdf_z = np.empty((state["z"].size, 2))
+        theta, statistics = np.empty((draws, state["x"].size)), make_path_statistics(draws)
+        ghk_acceptance_rate = np.empty(draws)
+        sample_chain(
             rng,
-            target,
+            WhitenedGHK(posterior, log_cdf_z, state["centre"], state["root"]),
             work,
-            Whitening(state["centre"], state["root"]),
-            state["adaptation"],
-            GHK.path_length,
-            target_acceptance,
+            PathPlan(GHK.path_length, target_acceptance, state["adaptation"]),
             thin,
             state["x"],
             state["z"],
-            out,
+            theta,
+            statistics,
+            ghk_acceptance_rate,
         )
+        return theta, statistics._asdict() | {"ghk_acceptance_rate": ghk_acceptance_rate}
 
     def _posterior(self, theta: Floats) -> tuple[GHKLogPosterior, GHKPosteriorWorkspace]:
         """The posterior with rivals in the order that is best at theta, and a workspace."""
@@ -348,26 +314,4 @@ class GHKSampler:
 
         Where it is hardly there or negative, it is taken as `GHK.min_curvature`.
         """
-        # brought to unit diagonal first, so that one threshold fits all coordinates
-        sd = 1.0 / np.sqrt(np.maximum(np.diag(curvature), self.independent_noise_mode[1]))
-        eigenvalues, axes = sla.eigh(curvature * np.outer(sd, sd))
-        lengths = np.sqrt(np.maximum(eigenvalues, GHK.min_curvature))
-        return np.ascontiguousarray(sd[:, None] * axes / lengths)
-
-
-def _make_output(draws: int, width: int) -> ChainOutput:
-    """Arrays for so many draws of theta."""
-    return ChainOutput(np.empty((draws, width)), np.empty(draws), np.empty(draws))
-
-
-def _towards_covariance(root: Floats, draws: Floats) -> Floats:
-    """The metric, rescaled by how widely the draws of theta (n, .) spread in its coordinates.
-
-    By the eigenvalues of their covariance, shrunk, to the power `GHK.covariance_power`.
-    """
-    x = sla.solve(root, (draws - draws.mean(axis=0)).T)
-    # shrunk towards a multiple of the identity with the weight of 2 D draws
-    share = len(draws) / (len(draws) + 2.0 * len(root))
-    covariance = share * np.cov(x) + (1.0 - share) * np.eye(len(root)) * np.mean(x**2)
-    eigenvalues, axes = sla.eigh(np.atleast_2d(covariance))
-    return np.ascontiguousarray(root @ (axes * eigenvalues ** (0.5 * GHK.covariance_power)))
+        return curvature_root(curvature, self.independent_noise_mode[1], GHK.min_curvature)

@@ -16,10 +16,9 @@ pass that moves values, and one that evaluates the likelihood for every step of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,21 +28,33 @@ from revealed.kernels.group_values import (
     GroupedDecisions,
     GroupMetric,
     GroupSums,
-    LikelihoodSums,
     Population,
-    add_log_likelihood,
     draw_group_values,
     transfer_values,
 )
+from revealed.kernels.hmc import (
+    ADAPTATION,
+    init_dual_averaging,
+    make_path_statistics,
+    update_step_sizes,
+)
 from revealed.kernels.noise import NORMAL, NoiseArguments
-from revealed.kernels.population import PopulationPrior, draw_population
+from revealed.kernels.population import (
+    PopulationPrior,
+    draw_population,
+    log_density_noncentred,
+    pack,
+)
 from revealed.models.priors import ResolvedPrior
-from revealed.samplers.base import State, Stats
-from revealed.samplers.hierarchical_adaptation import MOMENTS, accumulate_moments, adapt_metric
+from revealed.samplers.adaptation import WINDOW, WindowPlan, run_windows, settle_step_size
+from revealed.samplers.base import Draws, State, Stats
+from revealed.samplers.hierarchical_adaptation import accumulate_moments, adapted_metric
 from revealed.samplers.noncentred import (
     LikelihoodAt,
+    PopulationLikelihood,
     PopulationMove,
     hmc_noncentred,
+    ordered_sum,
     slice_sample_sd,
 )
 from revealed.samplers.partitions import (
@@ -52,8 +63,7 @@ from revealed.samplers.partitions import (
     ThreadPartitionExecutor,
     make_partitions,
 )
-
-Sums = TypeVar("Sums", GroupSums, LikelihoodSums)
+from revealed.samplers.per_draw import multiply_draws
 
 
 @dataclass(frozen=True)
@@ -62,39 +72,49 @@ class HierarchicalSettings:
 
     path_length: of a group's Hamiltonian path in whitened coordinates; a normal law is crossed in
     pi / 2, and a little more is better with heavy tails.
-    target_acceptance: of paths; Stan's default.
-    initial_step_size: a cautious one, before any is adapted. min_step_size, max_step_size: bounds
-    while it adapts; leapfrog is unstable from 2 on. independence_moves: of a group, before its
-    path. window_ends: shares of the warm-up; where a window ends, metrics are adapted from the
-    draws of its last two thirds. rate, rate_offset, rate_power: step sizes change by
-    rate / (n + offset)^power times the error (Robbins and Monro 1951).
+    target_acceptance: that dual averaging aims at. Its averaged step sizes are accepted somewhat
+    more often, at about 0.8, which is Stan's default.
+    initial_step_size: a cautious one, before any is adapted. independence_moves: of a group, before
+    its path. discarded: the share of a window that is on its way to the posterior.
     """
 
     path_length: float = 1.9
-    target_acceptance: float = 0.8
+    target_acceptance: float = 0.7
     initial_step_size: float = 0.1
-    min_step_size: float = 1e-3
-    max_step_size: float = 1.5
     independence_moves: int = 2
-    window_ends: tuple[float, ...] = (0.2, 0.7)
-    rate: float = 2.0
-    rate_offset: float = 8.0
-    rate_power: float = 0.7
+    discarded: float = 1.0 / 3.0
 
 
 HIERARCHICAL = HierarchicalSettings()
+# All windows adapt step sizes, and all but the last one the coordinates of paths.
+WINDOWS = WindowPlan((0.2, 0.5, 0.3))
+
+
+class Iteration(NamedTuple):
+    """How an iteration went.
+
+    acceptance (N,): probability of each group's path. steps (2,): how many steps these made, and
+    how many of them diverged. move: of the population. log_density: of all, where it ended.
+    """
+
+    acceptance: Floats
+    steps: Floats
+    move: PopulationMove
+    log_density: float
 
 
 @dataclass(frozen=True, eq=False)
 class HierarchicalSampler:
     """The sampler, ready for one set of groups.
 
-    partition_start: where each partition's groups begin, then N.
+    partition_start: where each partition's groups begin, then N. basis: (K, D) from free
+    coordinates to coefficients.
     """
 
     executor: PartitionExecutor
     partition_start: Ints
     prior: PopulationPrior
+    basis: Floats
 
     @property
     def name(self) -> str:
@@ -125,7 +145,7 @@ class HierarchicalSampler:
         population_prior = PopulationPrior(
             prior.mean @ prior.basis, prior.precision, scale, scale_groups(prior)
         )
-        return HierarchicalSampler(executor, start, population_prior)
+        return HierarchicalSampler(executor, start, population_prior, prior.basis)
 
     @property
     def n_groups(self) -> int:
@@ -136,14 +156,6 @@ class HierarchicalSampler:
     def width(self) -> int:
         """How many free coordinates a value has, D."""
         return len(self.prior.scale_group)
-
-    @property
-    def draw_offsets(self) -> tuple[int, int]:
-        """Where the covariance and the values begin in a draw.
-
-        A draw is the mean (D), the covariance (D * D), and the values (N * D).
-        """
-        return self.width, self.width + self.width**2
 
     def init(self, rng: np.random.Generator, position: Floats | None) -> State:
         """All values near the prior mean, in a population about as wide as the noise."""
@@ -158,76 +170,80 @@ class HierarchicalSampler:
             # coordinates and step size of each group's path
             "group_centre": np.zeros((count, width)),
             "group_scale": np.tile(np.eye(width), (count, 1, 1)),
-            "group_step_size": np.full(count, step_size),
+            "group_adaptation": init_dual_averaging(np.full(count, step_size)),
             # those of the population's path, and how far log sds vary
             "metric": np.eye(2 * width + width * (width - 1) // 2) / np.sqrt(count),
-            "step_size": np.array([step_size]),
+            "adaptation": init_dual_averaging(step_size),
             "log_sd_spread": np.full(width, min(1.0, 3.0 / np.sqrt(count))),
-            # iterations of the whole warm-up, and of the present window
-            "done": np.zeros(1),
-            "done_in_window": np.zeros(1),
+            "done": np.zeros(1),  # iterations of the warm-up
         }
 
     def warmup(
         self, rng: np.random.Generator, state: State, remaining: int, chunk: int
     ) -> tuple[State, int]:
         """Adapt coordinates and step size of each group, and those of the population's path."""
-        settings = HIERARCHICAL
-        new = dict(state)
-        total = int(new["done"][0]) + remaining
-        # the state counts iterations, so that chunks do not change where windows end
-        ends = [round(share * total) for share in settings.window_ends]
-        count = min(chunk, remaining)
-        for _ in range(count):
-            acceptance, move = self._iterate(rng, new)
-            done, n = new["done"][0], new["done_in_window"][0]
-            # stochastic approximation of log step sizes
-            rate = settings.rate / (n + settings.rate_offset) ** settings.rate_power
-            for name, rates in (("group_step_size", acceptance), ("step_size", move.probability)):
-                new[name] = np.clip(
-                    new[name] * np.exp(rate * (rates - settings.target_acceptance)),
-                    settings.min_step_size,
-                    settings.max_step_size,
+        return run_windows(self, WINDOWS, rng, state, remaining, chunk)
+
+    def adapt(self, rng: np.random.Generator, state: State, count: int, window: int) -> State:
+        """Iterate while step sizes adapt; moments are added to the window's."""
+        new = state | {name: state[name].copy() for name in ("group_adaptation", "adaptation")}
+        made, length = state[f"{WINDOW}position"]
+        for n in range(count):
+            found = self._iterate(rng, new)
+            for name, probability in (
+                ("group_adaptation", found.acceptance),
+                ("adaptation", np.array([found.move.outcome.probability])),
+            ):
+                update_step_sizes(
+                    np.atleast_2d(new[name]), HIERARCHICAL.target_acceptance, probability
                 )
-            new["done"] = new["done"] + 1.0
-            new["done_in_window"] = new["done_in_window"] + 1.0
-            # moments are of the last two thirds of a window, if it is long enough to say something
-            end = next((e for e in ends if done < e), 0)
-            window = end - (done - n)
-            if end and window > 3 * self.width and n >= window // 3:
-                accumulate_moments(new, move.gradient)
-            if done + 1 in ends:
-                if MOMENTS[0] in new:
-                    adapt_metric(new)
-                new["done_in_window"] = np.zeros(1)
-        return new, count
+            if made + n >= HIERARCHICAL.discarded * length:
+                accumulate_moments(new, found.move.gradient)
+        return new
+
+    def end_window(self, rng: np.random.Generator, state: State, window: int) -> State:
+        """Settle step sizes, and but for the last window the coordinates of all paths."""
+        new = state | {
+            name: settle_step_size(state[name]) for name in ("group_adaptation", "adaptation")
+        }
+        return new | adapted_metric(new) if window < len(WINDOWS.shares) - 1 else new
 
     def sample(
         self, rng: np.random.Generator, state: State, draws: int, thin: int
-    ) -> tuple[State, Floats, Stats]:
-        """Make draws * thin iterations; a draw is laid out as `draw_offsets` says."""
+    ) -> tuple[State, Draws, Stats]:
+        """Make draws * thin iterations."""
         new = dict(state)
-        covariance_at, values_at = self.draw_offsets
-        out = np.empty((draws, values_at + new["q"].size))
-        group_rate, population_rate = np.empty(draws), np.empty(draws)
+        mean, covariance = np.empty((draws, self.width)), np.empty((draws, self.width, self.width))
+        values = np.empty((draws, self.n_groups, len(self.basis)))
+        statistics, population_rate = make_path_statistics(draws), np.zeros(draws)
+        # one step size for all groups: their mean
+        statistics.step_size[:] = new["group_adaptation"][:, ADAPTATION.step_size].mean()
         for n in range(draws):
             for _ in range(thin):
-                acceptance, move = self._iterate(rng, new)
-            group_rate[n], population_rate[n] = acceptance.mean(), move.probability
-            # laid out as draw_offsets says
-            out[n, :covariance_at] = new["mean"]
-            out[n, covariance_at:values_at] = new["covariance"].ravel()
-            out[n, values_at:] = new["q"].ravel()
-        stats = {"acceptance_rate": group_rate, "population_acceptance_rate": population_rate}
-        return new, out, stats
+                found = self._iterate(rng, new)
+                outcome = found.move.outcome
+                statistics.acceptance_rate[n] += found.acceptance.mean() / thin
+                population_rate[n] += outcome.probability / thin
+                statistics.n_steps[n] += found.steps[0] + outcome.n_steps
+                statistics.diverging[n] = (
+                    statistics.diverging[n] or outcome.diverging or found.steps[1] > 0.0
+                )
+            statistics.lp[n] = found.log_density
+            mean[n], covariance[n] = new["mean"], new["covariance"]
+            # a product for each draw: its last bit must not depend on how many are made together
+            values[n] = new["q"] @ self.basis.T
+        drawn = {
+            "population_mean": multiply_draws(mean, self.basis),
+            # stacks of matrices: each draw's product is its own already
+            "population_covariance": self.basis @ covariance @ self.basis.T,
+            "value": values,
+        }
+        return new, drawn, statistics._asdict() | {"population_acceptance_rate": population_rate}
 
-    def _iterate(self, rng: np.random.Generator, state: State) -> tuple[Floats, PopulationMove]:
-        """One iteration; arrays of the state are replaced.
-
-        Returns the acceptance probability of each group's path (N,), and the population's move.
-        """
+    def _iterate(self, rng: np.random.Generator, state: State) -> Iteration:
+        """One iteration; arrays of the state are replaced."""
         # values given the population, then the population given values
-        q, acceptance, sums = self._move_values(rng, state)
+        q, acceptance, steps, sums = self._move_values(rng, state)
         old_mean = state["mean"]
         mean, covariance = draw_population(
             rng,
@@ -247,12 +263,12 @@ class HierarchicalSampler:
         current = LikelihoodAt(sums.log_likelihood[0], sums.grad, grad_outer_z)
 
         # the population given standardised values, which the values then follow
-        likelihood = PopulationLikelihood(self, q, mean, root)
-        step_size = float(state["step_size"][0])
+        likelihood = PopulationLikelihood(self.executor, self.split(q), mean, root)
+        step_size = float(state["adaptation"][ADAPTATION.step_size])
         move = hmc_noncentred(
             rng, self.prior, state["metric"], step_size, mean, root, current, likelihood
         )
-        new_root = slice_sample_sd(
+        new_root, log_likelihood = slice_sample_sd(
             rng,
             self.prior,
             state["log_sd_spread"],
@@ -263,12 +279,19 @@ class HierarchicalSampler:
         )
         state["q"] = transfer_values(q, mean, root, move.mean, new_root)
         state["mean"], state["covariance"] = move.mean, new_root @ new_root.T
-        return acceptance, move
+        # the log density of everything: of the population given z, and of z
+        none = np.zeros_like(root)
+        theta = pack(move.mean, new_root)
+        log_density = log_density_noncentred(
+            self.prior, theta, log_likelihood, none[0], none, np.empty_like(theta)
+        )
+        z = transfer_values(q, mean, root, none[0], np.eye(self.width))
+        return Iteration(acceptance, steps, move, log_density - 0.5 * float((z * z).sum()))
 
     def _move_values(
         self, rng: np.random.Generator, state: State
-    ) -> tuple[Floats, Floats, GroupSums]:
-        """Move each value given the population: values, acceptance probabilities, and sums."""
+    ) -> tuple[Floats, Floats, Floats, GroupSums]:
+        """Move each value given the population: what `update_group_values` returns, of all."""
         split, count = self.split, len(self.partition_start) - 1
         centre, scale = (
             self.executor.cache(state[name], split(state[name]))
@@ -283,41 +306,18 @@ class HierarchicalSampler:
             split(state["q"]),
             centre,
             scale,
-            split(state["group_step_size"]),
+            split(state["group_adaptation"][:, ADAPTATION.step_size].copy()),
             [state["mean"]] * count,
             [root] * count,
             [(key, i) for i in range(count)],
         )
         q, acceptance = (np.concatenate([part[k] for part in found]) for k in (0, 1))
-        return q, acceptance, ordered_sum([sums for _, _, sums in found])
+        steps = np.sum([part[2] for part in found], axis=0)
+        return q, acceptance, steps, ordered_sum([part[3] for part in found])
 
     def split(self, array: Floats) -> list[Floats]:
         """An array with one entry a group, in partitions."""
         return [array[low:high] for low, high in pairwise(self.partition_start)]
-
-
-@dataclass(frozen=True, eq=False)
-class PopulationLikelihood:
-    """The likelihood of all groups in another population, at their standardised values in this one.
-
-    q (N, D), mean (D,) and root (D, D): the values and the population that define those.
-    """
-
-    sampler: HierarchicalSampler
-    q: Floats
-    mean: Floats
-    root: Floats
-
-    def __call__(self, mean: Floats, root: Floats, with_gradient: bool) -> LikelihoodAt:
-        """The log-likelihood, and if asked for its derivatives."""
-        sampler = self.sampler
-        count = len(sampler.partition_start) - 1
-        # every partition gets its own values, and both populations
-        given = [[thing] * count for thing in (self.mean, self.root, mean, root, with_gradient)]
-        sums = ordered_sum(
-            sampler.executor.map(log_likelihood_in_population, sampler.split(self.q), *given)
-        )
-        return LikelihoodAt(float(sums.log_likelihood[0]), sums.grad, sums.grad_outer_z)
 
 
 def update_group_values(
@@ -329,13 +329,13 @@ def update_group_values(
     mean: Floats,
     root: Floats,
     key: tuple[int, int],
-) -> tuple[Floats, Floats, GroupSums]:
-    """Values of a partition's groups after their move, acceptance probabilities, and sums.
+) -> tuple[Floats, Floats, Floats, GroupSums]:
+    """Values of a partition's groups after their move, acceptance probabilities, steps, and sums.
 
     key: of the counter-based generator (Philox), so that a task can be repeated elsewhere.
     """
     count, width = q.shape
-    q, acceptance = q.copy(), np.empty(count)
+    q, acceptance, steps = q.copy(), np.empty(count), np.zeros(2)
     square = (width, width)
     sums = GroupSums(
         np.zeros(1), np.zeros(width), np.zeros(width), np.zeros(square), np.zeros(square)
@@ -353,38 +353,10 @@ def update_group_values(
         HIERARCHICAL.independence_moves,
         q,
         acceptance,
+        steps,
         sums,
     )
-    return q, acceptance, sums
-
-
-def log_likelihood_in_population(
-    groups: GroupedDecisions,
-    q: Floats,
-    mean: Floats,
-    root: Floats,
-    new_mean: Floats,
-    new_root: Floats,
-    with_gradient: bool,
-) -> LikelihoodSums:
-    """Log-likelihood of a partition's groups in another population, at their standardised values.
-
-    Its derivatives are empty arrays unless with_gradient.
-    """
-    width = q.shape[1] if with_gradient else 0
-    sums = LikelihoodSums(np.zeros(1), np.zeros(width), np.zeros((width, q.shape[1])))
-    add_log_likelihood(groups, q, mean, root, new_mean, new_root, sums)
-    return sums
-
-
-def ordered_sum(parts: Sequence[Sums]) -> Sums:
-    """The sum of what partitions returned, field by field, the first one first."""
-    # in this order always, so that sums are the same to the last bit
-    total = type(parts[0])(*(field.copy() for field in parts[0]))
-    for part in parts[1:]:
-        for into, field in zip(total, part, strict=True):
-            into += field
-    return total
+    return q, acceptance, steps, sums
 
 
 def scale_groups(resolved_prior: ResolvedPrior) -> Ints:

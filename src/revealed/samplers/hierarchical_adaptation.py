@@ -11,11 +11,13 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.kernels.group_values import transfer_values
+from revealed.kernels.hmc import ADAPTATION, init_dual_averaging
+from revealed.samplers.adaptation import WINDOW
 from revealed.samplers.base import State
 
-# Names of what warm-up sums up in the state: z (N, D) and z z' (N, D, D) of every group, the outer
+# Names of what a window sums up in the state: z (N, D) and z z' (N, D, D) of every group, the outer
 # product of the common path's gradient, and count, sum and squares (3, D) of the log sds.
-MOMENTS = ("sum_z", "sum_z_outer", "sum_gradient_outer", "sum_log_sd")
+MOMENTS = tuple(f"{WINDOW}{name}" for name in ("z", "z_outer", "gradient_outer", "log_sd"))
 
 
 def standardised_values(state: State) -> Floats:
@@ -26,7 +28,7 @@ def standardised_values(state: State) -> Floats:
 
 
 def accumulate_moments(state: State, gradient: Floats) -> None:
-    """Add this iteration to the sums that `adapt_metric` needs."""
+    """Add this iteration to the sums that `adapted_metric` needs."""
     z, log_sd = standardised_values(state), 0.5 * np.log(np.diag(state["covariance"]))
     now = (
         z,
@@ -38,31 +40,33 @@ def accumulate_moments(state: State, gradient: Floats) -> None:
         state[name] = state[name] + array if name in state else array
 
 
-def adapt_metric(state: State) -> None:
-    """Set the coordinates of all paths from the sums of `accumulate_moments`, and drop those.
+def adapted_metric(state: State) -> State:
+    """The coordinates of all paths from the sums of `accumulate_moments`, with step sizes for them.
 
     Groups: centres and roots of the covariances of z, shrunk towards the average group's with the
-    weight of 2 D draws. The population: the covariance of a log density's gradient is the inverse
-    of the covariance that a normal law of its curvature has.
+    weight of 2 D draws; with fewer draws nothing is adapted. The population: the covariance of a
+    log density's gradient is the inverse of the covariance that a normal law of its curvature has.
     """
-    sum_z, sum_outer, sum_gradient, (number, log_sd, squares) = (
-        state.pop(name) for name in MOMENTS
-    )
+    if MOMENTS[0] not in state or state[MOMENTS[3]][0, 0] <= 2.0 * state["mean"].size:
+        return {}
+    sum_z, sum_outer, sum_gradient, (number, log_sd, squares) = (state[name] for name in MOMENTS)
     count, width = number[0], sum_z.shape[1]
     mean = sum_z / count
     covariance = sum_outer / count - mean[:, :, None] * mean[:, None, :]
     weight, pooled = 2.0 * width, covariance.mean(axis=0) + 1e-9 * np.eye(width)
-    state["group_centre"] = mean
-    state["group_scale"] = np.linalg.cholesky(
-        (count * covariance + weight * pooled) / (count + weight)
-    )
+    scale = np.linalg.cholesky((count * covariance + weight * pooled) / (count + weight))
     # shrunk towards its diagonal with the weight of as many draws as it has rows
     size, information = len(sum_gradient), sum_gradient / count
     information = (count * information + size * np.diag(np.diag(information) + 1e-9)) / (
         count + size
     )
-    state["metric"] = np.ascontiguousarray(np.linalg.inv(np.linalg.cholesky(information)).T)
-    state["log_sd_spread"] = np.sqrt(np.maximum(squares / count - (log_sd / count) ** 2, 0.0))
     # in the new coordinates about half a unit is right for a start
-    state["group_step_size"] = np.maximum(state["group_step_size"], 0.5)
-    state["step_size"] = np.array([0.5])
+    step_size = np.maximum(state["group_adaptation"][:, ADAPTATION.step_size], 0.5)
+    return {
+        "group_centre": mean,
+        "group_scale": scale,
+        "group_adaptation": init_dual_averaging(step_size),
+        "metric": np.ascontiguousarray(np.linalg.inv(np.linalg.cholesky(information)).T),
+        "adaptation": init_dual_averaging(0.5),
+        "log_sd_spread": np.sqrt(np.maximum(squares / count - (log_sd / count) ** 2, 0.0)),
+    }

@@ -22,7 +22,7 @@ from revealed.kernels.composite import Cycle, move_particles
 from revealed.kernels.independence import Mixture
 from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.models.priors import ResolvedPrior
-from revealed.samplers.base import State, Stats
+from revealed.samplers.base import Draws, State, Stats
 from revealed.samplers.composite.cost import CostModel
 from revealed.samplers.composite.cycle import adapt_step_size, hmc_only_cycle
 from revealed.samplers.composite.proposal import PROPOSAL, Proposal, fit_proposal, null_mixture
@@ -343,7 +343,7 @@ class IBISSampler:
 
     def sample(
         self, rng: np.random.Generator, state: State, draws: int, thin: int
-    ) -> tuple[State, Floats, Stats]:
+    ) -> tuple[State, Draws, Stats]:
         """The next particles (draws, K), and two stats of each.
 
         These are the log of its weight, times N, before it was picked, and the log evidence.
@@ -351,6 +351,7 @@ class IBISSampler:
         first, particles = int(state["n_drawn"][0]), _from_state(state)
         parents = state["parents"][first : first + draws].astype(np.int64)
         values = particles.values[parents]
+        drawn = {"value": values}
         stats = {
             "log_weight": np.log(len(particles.values) * particles.weights[parents]),
             "log_evidence": np.full(draws, particles.log_evidence),
@@ -358,8 +359,8 @@ class IBISSampler:
         if self.resolved_prior.scale is not None:
             # One by one, so that no number depends on how many are drawn now (`per_draw.py`).
             one_by_one = [draw_prior_sds(rng, self.resolved_prior, v[None]) for v in values]
-            stats["prior_sd"] = np.concatenate(one_by_one)
-        return state | {"n_drawn": np.array([first + draws])}, values, stats
+            drawn["prior_sd"] = np.concatenate(one_by_one)
+        return state | {"n_drawn": np.array([first + draws])}, drawn, stats
 
 
 def _to_state(particles: ParticleSet, n_assimilated: int) -> State:

@@ -1,7 +1,8 @@
-"""Running Laplace importance sampling: very many decisions and a prior in, a posterior out."""
+"""Laplace importance sampling: whether to try it, and its run, from decisions to draws."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,79 +11,96 @@ from revealed.data.decisions import Decisions
 from revealed.data.unique import deduplicate_if_worthwhile
 from revealed.io.checkpoints import Checkpoint, fingerprint
 from revealed.io.parquet_folder import ParquetDecisions
-from revealed.kernels.noise import NORMAL, NoiseArguments
-from revealed.models.priors import Prior, ResolvedPrior, resolve_prior
-from revealed.results.posterior import Posterior
+from revealed.kernels.noise import NoiseArguments
+from revealed.models.choice import ResolvedChoiceModel
+from revealed.models.priors import ResolvedPrior, resolve_prior
+from revealed.samplers.base import Draws
 from revealed.samplers.executors import make_executor
 from revealed.samplers.laplace import Laplace
+from revealed.samplers.model_kind import Model, ModelKind, kind_of
+from revealed.samplers.registry import REGISTRY
 from revealed.samplers.run import run_to_end
+from revealed.samplers.run_settings import RunSettings
+
+# Decisions from which on the default sampler tries "laplace" first: there its passes are quicker
+# than chains, and posteriors are nearly always close to normal. With a smaller number more fits
+# would try in vain, which costs them a few passes.
+LAPLACE_MIN_DECISIONS = 50_000
 
 
-def fit_laplace(
-    decisions: Decisions | ParquetDecisions,
-    prior: Prior,
-    *,
-    draws: int,
-    chains: int,
-    seed: int,
-    cluster: Any,
-    threads: int | None,
-    progress: bool | None,
-    checkpoint: Path | None,
-    resume: bool,
-    checkpoint_seconds: float,
-    noise: NoiseArguments = NORMAL,
-) -> Posterior:
-    """The posterior by the sampler "laplace", its draws dealt out to so many chains.
+def needs_laplace(model: Model, data: Any, sampler: str, client: Any) -> bool:
+    """Whether "laplace" was asked for: by name, by a folder of files, or by a cluster.
 
-    The arguments are those of `rv.fit`, checked, and the noise as kernels take it. Raises
-    NotCertified where the answer cannot be certified, and KeyboardInterrupt after Ctrl-C: there
-    are no draws before the end.
+    No other sampler reads pooled decisions chunk by chunk; groups in a folder the model refuses.
     """
+    kind = kind_of(model)
+    chunked = isinstance(data, ParquetDecisions) and kind.groups == "pooled"
+    cluster = client is not None and kind.groups == "pooled"
+    if not (chunked or cluster):
+        return sampler == "laplace"
+    if sampler not in ("auto", "laplace"):
+        raise ValueError(f'a folder or a cluster needs the sampler "laplace", not "{sampler}"')
+    if not _takes_laplace(kind):
+        raise ValueError(
+            f'a folder or a cluster needs the sampler "laplace", which does not take {kind}'
+        )
+    return True
+
+
+def _takes_laplace(kind: ModelKind) -> bool:
+    return any(entry.name == "laplace" for entry in REGISTRY.entries_for(kind))
+
+
+def tries_laplace_first(
+    model: Model, data: Any, sampler: str, particular: Mapping[str, Any]
+) -> bool:
+    """Whether so many decisions are best tried by "laplace" before chains are run.
+
+    particular: arguments that only chains have a use for; None where they were not given.
+    """
+    plain = sampler == "auto" and all(value is None for value in particular.values())
+    return plain and _takes_laplace(kind_of(model)) and len(data) >= LAPLACE_MIN_DECISIONS
+
+
+def run_laplace(
+    resolved: ResolvedChoiceModel, settings: RunSettings
+) -> tuple[Draws, Draws, dict[str, Any]]:
+    """Draws and stats by the sampler "laplace", dealt out to chains, and what is recorded of it.
+
+    Raises NotCertified where the answer cannot be certified, and KeyboardInterrupt after Ctrl-C:
+    there are no draws before the end.
+    """
+    decisions = resolved.data
+    assert isinstance(decisions, Decisions | ParquetDecisions)
     # equal decisions are counted first: in a small MDP a great many are few different ones
     chunks: ChunkedDecisions = (
         decisions
         if isinstance(decisions, ParquetDecisions)
         else InMemoryChunks(*deduplicate_if_worthwhile(decisions))
     )
-    resolved_prior = resolve_prior(prior, chunks)
+    resolved_prior = resolve_prior(resolved.model.value_prior, chunks)
     # what a result of chains records, so that all results can be read alike
-    settings = {
-        "seed": seed,
-        "draws": draws,
-        "warmup": 0,
-        "chains": chains,
-        "thin": 1,
-        "options": {},
-    }
-    executor = make_executor(chunks, cluster, threads)
-    sampler = Laplace(chunks, executor, resolved_prior, draws * chains, seed, noise=noise)
+    recorded = settings.with_warmup(0).recorded(options={})
+    executor = make_executor(chunks, settings.client, settings.threads)
+    count = settings.draws * settings.chains
+    sampler = Laplace(chunks, executor, resolved_prior, count, settings.seed, noise=resolved.kernel)
     file = None
-    if checkpoint is not None:
+    if settings.checkpoint is not None:
         # hashing all rows takes time, so that it is done for a checkpoint only
-        own = _fingerprint(chunks, resolved_prior, settings, noise)
-        file = Checkpoint(checkpoint, own, checkpoint_seconds)
+        own = _fingerprint(chunks, resolved_prior, recorded, resolved.kernel)
+        file = Checkpoint(settings.checkpoint, own, settings.checkpoint_seconds)
     title = f"laplace: {chunks.count:,} decisions"
-    if not run_to_end(sampler, title, progress, file, resume):
+    if not run_to_end(sampler, title, settings.progress, file, settings.resume):
         raise KeyboardInterrupt
     # independent draws, which may be dealt out to chains in any way
     values, stats, diagnostics = sampler.draws()
-    shape = (chains, draws)
-    # a posterior carries its decisions along; of a folder it keeps only the first ones
-    max_kept_decisions = 1000
-    kept = (
-        decisions.first_chunk()[:max_kept_decisions]
-        if isinstance(decisions, ParquetDecisions)
-        else decisions
-    )
-    return Posterior(
-        values.reshape(*shape, -1),
-        kept,
-        prior,
-        "laplace",
-        {name: numbers.reshape(shape) for name, numbers in stats.items()},
-        {**settings, "complete": True, **diagnostics},
-    )
+    shape = (settings.chains, settings.draws)
+    drawn: Draws = {"value": values.reshape(*shape, -1)}
+    numbers = {name: given.reshape(shape) for name, given in stats.items()}
+    # the sd of the prior is a parameter, not a statistic
+    if "prior_sd" in numbers:
+        drawn["prior_sd"] = numbers.pop("prior_sd")
+    return drawn, numbers, {**recorded, "complete": True, **diagnostics}
 
 
 def _fingerprint(
@@ -93,7 +111,8 @@ def _fingerprint(
 ) -> str:
     """What a checkpoint must agree with; files are told apart by name, size and time."""
     # the prior in the coordinates of these decisions
-    parts: list[Any] = [resolved_prior.basis, resolved_prior.precision, resolved_prior.mean]
+    prior = resolved_prior
+    parts: list[Any] = [prior.basis, prior.precision, prior.mean, prior.scale]
     if noise.kind is not None:
         parts += [noise.kind.name, noise.kind.digest, noise.parameters]
     if isinstance(chunks, InMemoryChunks):

@@ -11,14 +11,19 @@ diagnostics.
 
 from __future__ import annotations
 
+import math
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from revealed.data.decisions import Decisions
+from revealed.io.data_and_model import as_data_and_model
 from revealed.io.parquet_folder import ParquetDecisions
 from revealed.samplers.executors import EXECUTORS
-from revealed.samplers.registry import memory_factor
+from revealed.samplers.model_kind import Model, ResolvedModel
+from revealed.samplers.registry import REGISTRY
 
 
 @dataclass(frozen=True)
@@ -56,19 +61,20 @@ FEWER_DRAWS = "keep fewer draws or chains (thin lets them be further apart)"
 
 
 def estimate_memory(
-    decisions: Decisions | ParquetDecisions,
+    data: Any,
+    model: Model | None = None,
     sampler: str = "auto",
     draws: int = 1000,
     chains: int = 4,
-    threads: int | None = None,
+    executor: Any = None,
 ) -> int:
     """The bytes that ``rv.fit`` will need at most, beyond what is held already.
 
     Parameters
     ----------
-    decisions
+    data
         What is to be fitted.
-    sampler, draws, chains, threads
+    model, sampler, draws, chains, executor
         As in ``rv.fit``.
 
     Returns
@@ -82,18 +88,48 @@ def estimate_memory(
     >>> rv.estimate_memory(d) < 200_000_000
     True
     """
-    kept = MEMORY.draws * 8 * chains * draws * (len(decisions.names) + MEMORY.stats)
+    data, chosen = as_data_and_model(data, model)
+    # what is said of the model and its data is said when it is fitted
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        resolved = chosen.resolve(data)
+    threads = executor if isinstance(executor, int) else None
+    return memory_of_run(resolved, sampler, draws, chains, threads)
+
+
+def memory_of_run(
+    resolved: ResolvedModel, sampler: str, draws: int, chains: int, threads: int | None
+) -> int:
+    """The same of a model that is resolved: bytes of rows at work, and of the draws kept."""
+    numbers = sum(math.prod(parameter.shape) for parameter in resolved.parameters)
+    hierarchical = any(p.name == "population_mean" for p in resolved.parameters)
+    factor = MEMORY.population_draws if hierarchical else MEMORY.draws
+    kept = factor * 8 * chains * draws * (numbers + MEMORY.stats)
+    data = resolved.data
     # of a folder only the chunks at work, and those that are kept between passes, are in memory
-    if isinstance(decisions, ParquetDecisions):
-        at_work = MEMORY.chunk * decisions.largest_chunk_bytes * (threads or os.cpu_count() or 1)
+    if isinstance(data, ParquetDecisions):
+        at_work = MEMORY.chunk * data.largest_chunk_bytes * (threads or os.cpu_count() or 1)
         return round(MEMORY.always + kept + EXECUTORS.cache_bytes + at_work)
-    # a sparse matrix also has an index for each number
-    rows = decisions.rows
-    size = rows.data.nbytes * 2 if hasattr(rows, "indptr") else rows.nbytes
-    # chains that wait for a thread have no workspace yet
-    at_once = min(chains, threads or chains)
-    work = memory_factor(sampler) * size + MEMORY.utilities * 8 * rows.shape[0] * at_once
+    work = 0.0
+    if isinstance(data, Decisions):
+        # a sparse matrix also has an index for each number
+        rows = data.rows
+        size = rows.data.nbytes * 2 if hasattr(rows, "indptr") else rows.nbytes
+        # chains that wait for a thread have no workspace yet
+        at_once = min(chains, threads or chains)
+        work = _memory_factor(sampler) * size + MEMORY.utilities * 8 * rows.shape[0] * at_once
     return int(MEMORY.always + kept + work)
+
+
+def _memory_factor(name: str) -> float:
+    """Bytes a sampler takes for each byte of the rows.
+
+    An unknown name, which is refused a moment later, counts as the most frugal one.
+    """
+    for entry in REGISTRY.entries:
+        if name in ("auto", entry.name):
+            return entry.memory_factor
+    return min(entry.memory_factor for entry in REGISTRY.entries)
 
 
 def refuse_too_large(needed: float, instead: str) -> None:

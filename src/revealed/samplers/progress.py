@@ -1,10 +1,12 @@
-"""The progress bar that samplers, many fits and commands show on the terminal."""
+"""What samplers, many fits and commands show on the terminal while they work."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from revealed.kernels._compile import is_compiled
 
 
 @contextmanager
@@ -58,3 +60,15 @@ def progress_bar(
         task = bar.add_task(title, total=total)
         bar.update(task, completed=completed)
         yield lambda now: bar.update(task, completed=now)
+
+
+def announce_compiling(progress: bool | None) -> None:
+    """Say on stderr why nothing moves for a while the first time.
+
+    Not where a progress bar was switched off, as then nothing is to be said.
+    """
+    if progress is not False and not is_compiled():
+        print(
+            "revealed: compiling its loops for this machine, once; this takes half a minute or so",
+            file=sys.stderr,
+        )

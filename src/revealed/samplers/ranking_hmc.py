@@ -2,7 +2,7 @@
 
 Unknown are the skills, spread * z with z standard normal; the spread, unless it is given; and the
 margin of a tie, if there are any. Paths go over z, log spread and log margin at once
-(`kernels/ranking_hmc.py`). Between them the spread moves given the skills: where games say much,
+(`kernels/ranking_hmc.py`). Before each the spread moves given the skills: where games say much,
 skills stay and the spread follows; where they say little, z stays and the skills follow; the two
 together do both (interweaving).
 
@@ -20,14 +20,22 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.data.rankings import Rankings
+from revealed.kernels.hmc import (
+    PathPlan,
+    PathStatistics,
+    init_dual_averaging,
+    make_path_statistics,
+)
 from revealed.kernels.ranking_hmc import (
     RankingLikelihood,
     RankingPrior,
+    ScaledRanking,
     evaluate_likelihood,
-    hmc_step,
+    move_unknowns,
 )
 from revealed.kernels.ranking_likelihood import Games
-from revealed.samplers.base import State, Stats
+from revealed.samplers.adaptation import WINDOW, WindowPlan, run_windows, settle_step_size
+from revealed.samplers.base import Draws, State, Stats
 
 # The half-normal priors of spread and margin have these sds, in units of an entry's noise. Weakly
 # informative: two thirds of all spreads are below 2, where the better of two players one sd apart
@@ -40,28 +48,24 @@ MARGIN_PRIOR_SD = 1.0
 class RankingSettings:
     """Settings of warm-up and moves; wrong ones cost time, never correctness.
 
-    target_acceptance: that steps aim at; Stan's default. path_length: in units of the
+    target_acceptance: that dual averaging aims at; Stan's default. path_length: in units of the
     posterior sd, a quarter of a period, pi / 2. spread_moves: random walk steps of the spread given
-    the skills, after each path; they cost nothing. window_ends: shares of the warm-up; the second
-    and the third window measure the widths of the posterior. rate, rate_power: the log step size
-    changes by rate n^-power times the error (Robbins and Monro 1951). initial_step_size,
-    min_step_size: in units of the posterior sd. walk_scale: of the random walk, in sds of the log
-    spread given the skills; in one dimension 2.4 is best under a normal law (Gelman, Roberts and
-    Gilks 1996), and somewhat less costs little.
+    the skills, before each path; they cost nothing. initial_step_size: in units of the posterior
+    sd.
+    walk_scale: of the random walk, in sds of the log spread given the skills; in one dimension 2.4
+    is best under a normal law (Gelman, Roberts and Gilks 1996), and somewhat less costs little.
     """
 
     target_acceptance: float = 0.8
     path_length: float = 1.6
     spread_moves: int = 10
-    window_ends: tuple[float, ...] = (0.1, 0.3, 0.6, 1.0)
-    rate: float = 2.0
-    rate_power: float = 0.6
     initial_step_size: float = 0.5
-    min_step_size: float = 0.02
     walk_scale: float = 1.7
 
 
 SETTINGS = RankingSettings()
+# Every window adapts the step size; the second and the third measure the widths of the posterior.
+WINDOWS = WindowPlan((0.1, 0.2, 0.3, 0.4))
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,43 +153,38 @@ class RankingSampler:
             **likelihood._asdict(),
             "gradient": np.zeros(x.size),
             "scale": scale,
-            "step_size": np.array([SETTINGS.initial_step_size]),
-            # iterations of the whole warm-up, and of the present window
-            "done": np.zeros(1),
-            "done_in_window": np.zeros(1),
-            # of x, of its square, of the gradient, of its square
-            "window_sums": np.zeros((4, x.size)),
+            "adaptation": init_dual_averaging(SETTINGS.initial_step_size),
+            "done": np.zeros(1),  # iterations of the warm-up
         }
 
     def warmup(
         self, rng: np.random.Generator, state: State, remaining: int, chunk: int
     ) -> tuple[State, int]:
         """Adapt the step size throughout, and the widths of the posterior in the middle."""
+        return run_windows(self, WINDOWS, rng, state, remaining, chunk)
+
+    def adapt(self, rng: np.random.Generator, state: State, count: int, window: int) -> State:
+        """Iterate while the step size adapts.
+
+        Number, sum and squares of the unknowns and of the gradient are added to the window's.
+        """
         new = {name: array.copy() for name, array in state.items()}
-        ends = [round(share * (new["done"][0] + remaining)) for share in SETTINGS.window_ends]
-        count = min(chunk, remaining)
-        for _ in range(count):
-            probability = self._move(rng, new)
-            new["done"] += 1.0
-            new["done_in_window"] += 1.0
-            # stochastic approximation of the log step size
-            rate = SETTINGS.rate * new["done_in_window"][0] ** -SETTINGS.rate_power
-            log_step = np.log(new["step_size"]) + rate * (probability - SETTINGS.target_acceptance)
-            new["step_size"] = np.clip(
-                np.exp(log_step), SETTINGS.min_step_size, SETTINGS.path_length
-            )
+        sums = new.setdefault(f"{WINDOW}sums", np.zeros((5, new["x"].size)))
+        statistics = make_path_statistics(count)
+        for n in range(count):
+            self._move(rng, new, SETTINGS.target_acceptance, statistics, n, 1)
             # a free location would count as spread
             centred = new["x"].copy()
             if self.location_free:
                 centred[: self.n_players] -= centred[: self.n_players].mean()
             gradient = new["gradient"]
-            new["window_sums"] += centred, centred**2, gradient, gradient**2
-            if new["done"][0] in ends:
-                if new["done"][0] in ends[1:3]:
-                    new["scale"] = self._measured_scale(new)
-                new["done_in_window"][:] = 0.0
-                new["window_sums"][:] = 0.0
-        return new, count
+            sums += np.ones_like(centred), centred, centred**2, gradient, gradient**2
+        return new
+
+    def end_window(self, rng: np.random.Generator, state: State, window: int) -> State:
+        """Settle the step size, and after the second and the third window the widths."""
+        new = state | {"adaptation": settle_step_size(state["adaptation"])}
+        return new | {"scale": self._measured_scale(state)} if window in (1, 2) else new
 
     def _measured_scale(self, state: State) -> Floats:
         """Units of a path's coordinates: geometric means of two sds, shrunk towards the last ones.
@@ -193,8 +192,9 @@ class RankingSampler:
         Of the posterior sd, and of that given all other coordinates, which is one over the sd of
         the gradient.
         """
-        n = state["done_in_window"][0]
-        mean, square, gradient_mean, gradient_square = state["window_sums"] / n
+        sums = state[f"{WINDOW}sums"]
+        n = sums[0, 0]
+        mean, square, gradient_mean, gradient_square = sums[1:] / n
         # their product, as a variance: sd times one over the sd of the gradient
         variance = np.sqrt(
             np.maximum(square - mean**2, 0.0)
@@ -205,53 +205,61 @@ class RankingSampler:
 
     def sample(
         self, rng: np.random.Generator, state: State, draws: int, thin: int
-    ) -> tuple[State, Floats, Stats]:
-        """Make draws * thin moves.
-
-        A draw is the skills (K), their spread (1 under a flat prior), and the margin.
-        """
+    ) -> tuple[State, Draws, Stats]:
+        """Make draws * thin moves."""
         new = {name: array.copy() for name, array in state.items()}
         # skills on the user's scale, centred where only differences are seen
         x, k = new["x"], self.n_players
-        out, acceptance_rate = np.empty((draws, k + 2)), np.empty(draws)
+        out, statistics = np.empty((draws, k + 2)), make_path_statistics(draws)
         for n in range(draws):
             for _ in range(thin):
-                acceptance_rate[n] = self._move(rng, new)
+                self._move(rng, new, 0.0, statistics, n, thin)
             spread = np.exp(x[k]) if self.infers_spread else self.prior.spread
             out[n, :k] = spread * (x[:k] - (x[:k].mean() if self.location_free else 0.0))
             out[n, k] = spread
             out[n, k + 1] = np.exp(x[-1]) if self.infers_margin else 0.0
-        return new, out, {"acceptance_rate": acceptance_rate}
+        drawn = {"skill": out[:, :k]}
+        if self.infers_spread:
+            drawn["spread"] = out[:, k]
+        if self.infers_margin:
+            drawn["margin"] = out[:, k + 1]
+        return new, drawn, statistics._asdict()
 
-    def _move(self, rng: np.random.Generator, state: State) -> float:
-        """A path, then location and spread, in place; returns the acceptance probability."""
-        x, step_size = state["x"], float(state["step_size"][0])
-        # step size and length vary, so that no path comes round to where it began
-        n_steps = max(1, round(SETTINGS.path_length / step_size * rng.uniform(0.6, 1.4)))
-        epsilon = step_size * rng.uniform(0.9, 1.1)
-        # neither location nor spread given the skills change the likelihood: it stays as it is
-        likelihood = RankingLikelihood(
-            state["log_likelihood"], state["grad_log_margin"], state["grad_skills"]
-        )
-        probability = hmc_step(
-            rng,
-            self.games,
-            self.prior,
-            state["scale"],
-            epsilon,
-            n_steps,
-            x,
-            likelihood,
-            state["gradient"],
-        )
+    def _move(
+        self,
+        rng: np.random.Generator,
+        state: State,
+        target_acceptance: float,
+        statistics: PathStatistics,
+        n: int,
+        thin: int,
+    ) -> None:
+        """Location and spread, then a path, in place, which is added to the statistics of draw n.
+
+        Where target_acceptance > 0, the step size adapts.
+        """
         # the mean of z given all differences has its prior as its law
+        x = state["x"]
         z = x[: self.n_players]
         if self.location_free:
             location = self.prior.z_precision * rng.standard_normal() / np.sqrt(self.n_players)
             z += location - z.mean()
         if self.infers_spread:
             self._update_spread(rng, x)
-        return probability
+        # neither location nor spread given the skills change the likelihood: it stays as it is
+        move_unknowns(
+            rng,
+            ScaledRanking(self.games, self.prior, state["scale"]),
+            PathPlan(SETTINGS.path_length, target_acceptance, state["adaptation"]),
+            x,
+            RankingLikelihood(
+                state["log_likelihood"], state["grad_log_margin"], state["grad_skills"]
+            ),
+            state["gradient"],
+            statistics,
+            n,
+            thin,
+        )
 
     def _update_spread(self, rng: np.random.Generator, x: Floats) -> None:
         """The spread given the skills, by a random walk on its logarithm; z follows, in place."""

@@ -1,19 +1,19 @@
-"""The table of samplers for choices: what each is called, what it takes, and how it is built.
+"""The table of samplers: which parts of a model each takes, what it is called, how it is built.
 
-One entry a sampler. `rv.fit`, the estimate of memory, the help of the command line and the tests
-that every sampler must pass are made from this table, so that a new sampler is a new entry.
+One entry a sampler. `rv.fit`, `rv.samplers_for`, the estimate of memory, the help of the command
+line, the documentation's table and the tests that every sampler must pass are made from it, so that
+a new sampler is a new entry. Models know nothing of samplers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from revealed.data.decisions import Decisions
-from revealed.kernels.noise import NORMAL, NoiseArguments
-from revealed.models.noise import ResolvedNoise
-from revealed.models.priors import ResolvedPrior
+from revealed.models.choice import ResolvedChoiceModel
+from revealed.models.groups import Hierarchical
+from revealed.models.ranking import ResolvedRankingModel
 from revealed.samplers.base import Sampler
 from revealed.samplers.composite.sampler import CompositeSampler
 from revealed.samplers.covariance_gibbs import CovarianceGibbsSampler
@@ -23,25 +23,25 @@ from revealed.samplers.data_augmentation import (
     parse_options,
 )
 from revealed.samplers.ghk_hmc import GHKSampler
+from revealed.samplers.hierarchical import HierarchicalSampler
 from revealed.samplers.ibis import IBISSampler
+from revealed.samplers.model_kind import Model, ModelKind, PriorKind, ResolvedModel, kind_of
+from revealed.samplers.ranking_hmc import RankingSampler
+from revealed.samplers.transition_problem import build_unknown_transitions
 
-Noise = Literal["independent", "correlated"]
-PriorKind = Literal["normal", "flat", "inferred sd"]
 
+class BuildArguments(NamedTuple):
+    """What a sampler is built from, besides the model and its data.
 
-class SamplerInput(NamedTuple):
-    """What a sampler is built from.
-
-    draws: kept from each chain, which is the number of particles where there are particles. noise:
-    None where it is independent. kernel: the law of independent noise, as kernels take it.
+    options: of the paper's samplers. draws: kept from each chain, which is the number of particles
+    where there are particles. threads: how many may be used, None for all. client: of a Dask
+    cluster, or None.
     """
 
-    decisions: Decisions
-    prior: ResolvedPrior
     options: Mapping[str, Any]
-    noise: ResolvedNoise | None
     draws: int
-    kernel: NoiseArguments = NORMAL
+    threads: int | None = None
+    client: Any = None
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,8 @@ class SamplerEntry:
     ----------
     name
         What users call it.
-    noise
-        Which noise it is for.
-    priors
-        The kinds of prior it takes.
+    kinds
+        The models it takes.
     memory_factor
         Bytes it takes at most for each byte of the rows, as seen by
         `tests/correctness/test_memory.py`. Too small, and a machine runs out of memory half-way.
@@ -63,101 +61,165 @@ class SamplerEntry:
         A few words for help texts.
     build
         Makes the sampler, ready to run; None where draws do not come from chains.
+    warmup
+        Iterations before the first draw, where the caller does not say.
+    takes
+        Arguments of `rv.fit` that only some samplers have a use for.
     """
 
     name: str
-    noise: Noise
-    priors: tuple[PriorKind, ...]
+    kinds: tuple[ModelKind, ...]
     memory_factor: float
     summary: str
-    build: Callable[[SamplerInput], Sampler] | None = None
+    build: Callable[[Any, BuildArguments], Sampler] | None = None
+    warmup: int = 1000
+    takes: tuple[str, ...] = ("thin",)
 
 
 class SamplerRegistry(NamedTuple):
-    """All samplers, the default of each noise first."""
+    """All samplers; of those for one kind of model, the default comes first."""
 
     entries: tuple[SamplerEntry, ...]
 
-    def names(self, noise: Noise = "independent") -> tuple[str, ...]:
-        """The names that `rv.fit` takes under this noise, "auto" for the default first.
+    def entries_for(self, kind: ModelKind) -> tuple[SamplerEntry, ...]:
+        """The samplers that take this kind of model, the default first."""
+        return tuple(entry for entry in self.entries if kind in entry.kinds)
 
-        In the order of the table, which is that of help texts.
-        """
-        return ("auto", *(entry.name for entry in self.entries if entry.noise == noise))
+    def names(self, kind: ModelKind) -> tuple[str, ...]:
+        """The names that `rv.fit` takes for this kind of model, "auto" for the default first."""
+        return ("auto", *(entry.name for entry in self.entries_for(kind)))
 
-    def find(self, name: str, noise: Noise = "independent") -> SamplerEntry:
-        """The sampler of this name; refuses a name that is not in the table."""
-        # the first entry of each noise is its default
-        for entry in self.entries:
-            if entry.noise == noise and name in ("auto", entry.name):
+    def find(self, name: str, kind: ModelKind) -> SamplerEntry:
+        """The sampler of this name for this kind of model; refuses what is not in the table."""
+        found = self.entries_for(kind)
+        if not found:
+            raise ValueError(self._no_sampler(kind))
+        for entry in found:
+            if name in ("auto", entry.name):
                 return entry
-        # a name that is not there: say which are
-        choose = f"choose one of {', '.join(self.names(noise))}"
-        if noise == "correlated":
-            raise ValueError(f"with a noise covariance there is no sampler {name!r}; {choose}")
-        # a sampler of the other noise deserves a better hint than that it does not exist
-        if any(entry.name == name for entry in self.entries):
+        # a sampler of other models deserves a better hint than that it does not exist
+        choose = f"choose one of {', '.join(self.names(kind))}"
+        others = [entry for entry in self.entries if entry.name == name]
+        if others:
+            nearest = _nearest(kind, others[0].kinds)
             raise ValueError(
-                f'the sampler "{name}" is for a noise covariance; give '
-                "noise=rv.CorrelatedNoise(base=...) as well"
+                f'the sampler "{name}" is for {nearest}, and this model has {kind}; {choose}'
             )
         raise ValueError(f"there is no sampler {name!r}; {choose}")
 
-    def describe(self, noise: Noise = "independent") -> str:
+    def describe(self, kind: ModelKind) -> str:
         """The names in one line, for help texts: "auto, composite, ... or laplace"."""
-        *names, last = self.names(noise)
+        *names, last = self.names(kind)
         return f"{', '.join(names)} or {last}"
 
+    def nearest(self, kind: ModelKind) -> ModelKind:
+        """The kind of model that some sampler takes and that shares most parts with this one."""
+        return _nearest(kind, [known for entry in self.entries for known in entry.kinds])
 
-def _build_composite(given: SamplerInput) -> Sampler:
-    if given.options:
-        raise ValueError(
-            f'the sampler "composite" has no options, but {", ".join(given.options)} is given; '
-            "leave it out"
-        )
-    return CompositeSampler.build(given.decisions, given.prior, noise=given.kernel)
+    def _no_sampler(self, kind: ModelKind) -> str:
+        """The sentence about a combination that no sampler takes, with parts that would help."""
+        # each part as most samplers take it, and what callers write for it
+        easier: dict[str, tuple[ModelKind, str]] = {
+            "prior": (kind._replace(prior="normal"), "prior=rv.Normal(sd)"),
+            "noise": (kind._replace(noise="normal"), "noise=rv.NormalNoise()"),
+            "groups": (kind._replace(groups="pooled"), "groups=rv.Separate()"),
+            "data": (kind._replace(data="decisions"), "transitions=rv.Known()"),
+        }
+        helps = [said for other, said in easier.values() if other != kind and self.takes(other)]
+        instead = f"give {' or '.join(helps)}" if helps else f"the nearest is {self.nearest(kind)}"
+        return f"no sampler takes {kind} together; {instead}"
+
+    def takes(self, kind: ModelKind) -> bool:
+        """Whether some sampler takes this kind of model."""
+        return bool(self.entries_for(kind))
 
 
-def _build_augmentation(name: str) -> Callable[[SamplerInput], Sampler]:
-    def build(given: SamplerInput) -> Sampler:
-        if not given.kernel.is_normal:
-            raise ValueError(
-                f'the sampler "{name}" draws normal utilities, and is for normal noise only; '
-                'use "composite"'
-            )
+def _nearest(kind: ModelKind, known: Iterable[ModelKind]) -> ModelKind:
+    """The kind of model in `known` that shares most parts with this one; the first of equals.
+
+    Data are what they are, and a prior is the part that is easiest to replace.
+    """
+
+    def likeness(other: ModelKind) -> tuple[bool, int, bool]:
+        structure = (kind.noise == other.noise) + (kind.groups == other.groups)
+        return kind.data == other.data, structure, kind.prior == other.prior
+
+    return max(known, key=likeness)
+
+
+ANY_PRIOR: tuple[PriorKind, ...] = ("normal", "flat", "inferred sd")
+
+
+def _kinds(
+    data: Any, priors: tuple[PriorKind, ...], noises: tuple[Any, ...] = ("normal",), **parts: Any
+) -> tuple[ModelKind, ...]:
+    """Every kind of model with one of these priors and one of these noises."""
+    return tuple(ModelKind(data, prior, noise, **parts) for noise in noises for prior in priors)
+
+
+def _build_composite(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
+    return CompositeSampler.build(resolved.decisions, resolved.prior, noise=resolved.kernel)
+
+
+def _build_augmentation(name: str) -> Callable[[Any, BuildArguments], Sampler]:
+    def build(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
         # refuses options that the paper's samplers do not have
         options = parse_options(dict(given.options))
-        return DataAugmentationSampler.build(name, given.decisions, given.prior, options)
+        return DataAugmentationSampler.build(name, resolved.decisions, resolved.prior, options)
 
     return build
 
 
-def _build_ibis(given: SamplerInput) -> Sampler:
-    return IBISSampler(given.decisions, given.prior, given.draws, given.kernel)
+def _build_ibis(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
+    return IBISSampler(resolved.decisions, resolved.prior, given.draws, resolved.kernel)
 
 
-def _build_ghk(given: SamplerInput) -> Sampler:
-    assert given.noise is not None
-    return GHKSampler(given.decisions, given.prior, given.noise)
+def _build_ghk(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
+    assert resolved.noise is not None
+    return GHKSampler(resolved.decisions, resolved.prior, resolved.noise)
 
 
-def _build_covariance_gibbs(given: SamplerInput) -> Sampler:
-    assert given.noise is not None
-    return CovarianceGibbsSampler(given.decisions, given.prior, given.noise)
+def _build_covariance_gibbs(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
+    assert resolved.noise is not None
+    return CovarianceGibbsSampler(resolved.decisions, resolved.prior, resolved.noise)
+
+
+def _build_hierarchical(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
+    groups, position = resolved.model.groups, resolved.group_of_decision
+    assert isinstance(groups, Hierarchical)
+    assert position is not None
+    return HierarchicalSampler.build(
+        resolved.decisions,
+        position,
+        resolved.prior,
+        groups.sd_scale,
+        given.threads,
+        given.client,
+        resolved.kernel,
+    )
+
+
+def _build_transitions(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
+    return build_unknown_transitions(resolved)
+
+
+def _build_ranking(resolved: ResolvedRankingModel, given: BuildArguments) -> Sampler:
+    model = resolved.model
+    return RankingSampler.build(resolved.data, model.spread, model.team_noise)
 
 
 def _augmentation(name: str, summary: str) -> SamplerEntry:
     """One of the paper's samplers, which differ in the working parameters that they move.
 
-    They take the same priors and the same memory, and have the same options.
+    They take the same models and the same memory, and have the same options.
     """
     return SamplerEntry(
         name,
-        noise="independent",
-        priors=("normal", "flat", "inferred sd"),
+        _kinds("decisions", ANY_PRIOR),
         memory_factor=1.5,
         summary=summary,
         build=_build_augmentation(name),
+        takes=("thin", "init", "options"),
     )
 
 
@@ -165,11 +227,11 @@ REGISTRY = SamplerRegistry(
     (
         SamplerEntry(
             "composite",
-            noise="independent",
-            priors=("normal", "flat", "inferred sd"),
+            _kinds("decisions", ANY_PRIOR, ("normal", "other")),
             memory_factor=12.0,
             summary="Hamiltonian, augmentation and independence moves in turn; the default",
             build=_build_composite,
+            takes=("thin", "init"),
         ),
         _augmentation("da", "the paper's data augmentation"),
         _augmentation("px-scale", "data augmentation, with a working scale"),
@@ -177,86 +239,99 @@ REGISTRY = SamplerRegistry(
         _augmentation("px-both", "data augmentation, with both working parameters"),
         SamplerEntry(
             "ibis",
-            noise="independent",
-            priors=("normal", "inferred sd"),
+            _kinds("decisions", ("normal", "inferred sd"), ("normal", "other")),
             memory_factor=12.0,
             summary="particles that take the decisions one by one, and give the evidence",
             build=_build_ibis,
+            takes=(),
         ),
         SamplerEntry(
             "laplace",
-            noise="independent",
-            priors=("normal", "flat", "inferred sd"),
+            _kinds("decisions", ANY_PRIOR, ("normal", "other")),
             memory_factor=6.0,
             summary="a few passes over very many decisions, with a diagnostic that certifies them",
+            warmup=0,
+            takes=(),
         ),
         SamplerEntry(
             "ghk-hmc",
-            noise="correlated",
-            priors=("normal", "flat"),
+            _kinds("decisions", ("normal", "flat"), noises=("correlated",)),
             memory_factor=12.0,
             summary="Hamiltonian moves on the GHK integral; the default with a noise covariance",
             build=_build_ghk,
+            takes=("thin", "init"),
         ),
         SamplerEntry(
             "da",
-            noise="correlated",
-            priors=("normal", "flat"),
+            _kinds("decisions", ("normal", "flat"), noises=("correlated",)),
             memory_factor=1.5,
             summary="data augmentation, with the noise covariance drawn by Gibbs steps",
             build=_build_covariance_gibbs,
+            takes=("thin", "init"),
+        ),
+        SamplerEntry(
+            "hierarchical",
+            _kinds("decisions", ("normal",), ("normal", "other"), groups="hierarchical"),
+            memory_factor=12.0,
+            summary="groups given their population, and the population given its groups",
+            build=_build_hierarchical,
+        ),
+        SamplerEntry(
+            "transitions-hmc",
+            _kinds("trajectories", ("normal",), ("normal", "other")),
+            memory_factor=12.0,
+            summary="values and transition rows together, by Hamiltonian moves",
+            build=_build_transitions,
+        ),
+        SamplerEntry(
+            "ranking-hmc",
+            _kinds("rankings", ANY_PRIOR),
+            memory_factor=12.0,
+            summary="skills, their spread and the margin of a tie, by Hamiltonian moves",
+            build=_build_ranking,
+            warmup=500,
         ),
     )
 )
 
 
-def make_sampler(
-    name: str,
-    decisions: Decisions,
-    resolved_prior: ResolvedPrior,
-    options: Mapping[str, Any],
-    noise: ResolvedNoise | None = None,
-    draws: int = 1000,
-    kernel: NoiseArguments = NORMAL,
-) -> Sampler:
-    """The sampler of that name, prepared for these decisions; "auto" is the default.
+def samplers_for(model: Model) -> tuple[str, ...]:
+    """The names of the samplers that take this model, the default first.
 
-    draws: how many particles "ibis" has; other samplers do not need to know. kernel: the law of
-    independent noise.
+    Parameters
+    ----------
+    model
+        A ``ChoiceModel`` or ``RankingModel``.
+
+    Examples
+    --------
+    >>> rv.samplers_for(rv.ChoiceModel(noise=rv.CorrelatedNoise()))
+    ('ghk-hmc', 'da')
+    >>> rv.samplers_for(rv.RankingModel())
+    ('ranking-hmc',)
     """
-    # a name may stand for two samplers, one for each noise
-    kind: Noise = "independent" if noise is None else "correlated"
-    if noise is not None:
-        refuse_inferred_scale(resolved_prior, "a noise covariance")
+    return REGISTRY.names(kind_of(model))[1:]
+
+
+def choose_entry(
+    name: str, model: Model, unused: Mapping[str, Any], resolved: ResolvedModel | None = None
+) -> SamplerEntry:
+    """The entry of the sampler for this model; "auto" is the default.
+
+    unused: arguments of `rv.fit` that only some samplers take; those that were not given are None.
+    One that the sampler has no use for is refused: silently ignored, it would be taken for one
+    that worked.
+    """
+    kind = kind_of(model)
     # options are those of the paper's samplers, so that asking for one asks for the best of these
-    if name == "auto" and options and noise is None:
-        name = most_expanded(decisions, resolved_prior)
     entry = REGISTRY.find(name, kind)
-    if noise is not None and options:
-        raise ValueError(
-            f"with a noise covariance there are no options, but {', '.join(options)} is given; "
-            "leave it out"
-        )
-    # its draws are not those of a chain, and `fit` runs it another way
-    if entry.build is None:
-        raise ValueError(f'the sampler "{entry.name}" has no chains; use rv.fit')
-    return entry.build(SamplerInput(decisions, resolved_prior, options, noise, draws, kernel))
-
-
-def memory_factor(name: str) -> float:
-    """Bytes a sampler takes for each byte of the rows.
-
-    An unknown name, which is refused a moment later, counts as the most frugal one.
-    """
-    for entry in REGISTRY.entries:
-        if name in ("auto", entry.name):
-            return entry.memory_factor
-    return min(entry.memory_factor for entry in REGISTRY.entries)
-
-
-def refuse_inferred_scale(resolved_prior: ResolvedPrior, model_part: str) -> None:
-    """Refuse a prior whose sd is to be inferred where no sampler does that."""
-    if resolved_prior.scale is not None:
-        raise ValueError(
-            f"the sd of a prior is not inferred beside {model_part}; give a number, rv.Normal(sd)"
-        )
+    if name == "auto" and unused.get("options"):
+        paper = [other for other in REGISTRY.entries_for(kind) if "options" in other.takes]
+        if paper and isinstance(resolved, ResolvedChoiceModel):
+            entry = REGISTRY.find(most_expanded(resolved.decisions, resolved.prior), kind)
+        elif paper:
+            entry = paper[-1]
+    for argument, value in unused.items():
+        if value is not None and argument not in entry.takes:
+            raise ValueError(f'the sampler "{entry.name}" has no use for {argument}; leave it out')
+    return entry

@@ -17,7 +17,7 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.io.checkpoints import Checkpoint, RunSnapshot
-from revealed.samplers.base import Sampler, State
+from revealed.samplers.base import Draws, Sampler, State
 from revealed.samplers.progress import progress_bar
 
 # Seconds of work between two moments at which a run can be stopped or written down. Shorter chunks
@@ -53,7 +53,7 @@ class Chain:
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.position = position
         self.snapshot = ChainSnapshot(self.rng.bit_generator.state, None, 0, 0)
-        self.draws: list[Floats] = []
+        self.draws: list[Draws] = []
         self.stats: list[dict[str, Floats]] = []
         # a guess at first, measured after every chunk; only decides where a run is cut
         self.seconds_per_iteration = 1e-3
@@ -92,7 +92,7 @@ class Chain:
                 return
             state, new_draws, stats = self.sampler.sample(self.rng, state, count, thin)
             # overflow in a chain never heals by itself
-            if not np.isfinite(new_draws).all():
+            if not all(np.isfinite(array).all() for array in new_draws.values()):
                 raise ValueError(
                     f'the sampler "{self.sampler.name}" produced numbers that are not finite; '
                     "rescale the features"
@@ -195,29 +195,16 @@ class Run:
                 list(pool.map(advance, self.chains))
                 yield self.done
 
-    def collect(self) -> tuple[Floats, dict[str, Floats]]:
-        """(chain, draw, K) draws and (chain, draw) stats, as many as every chain has."""
+    def collect(self) -> tuple[Draws, Draws]:
+        """Draws (chain, draw, ...) and stats (chain, draw) by name, as many as every chain has.
+
+        The run lets go of its draws as they are copied, because there may be gigabytes of them.
+        """
         # after Ctrl-C some chains are a chunk ahead of others
         count = self.complete_draws
-        draws = np.stack([np.concatenate(chain.draws)[:count] for chain in self.chains])
-        return draws, self.collect_stats()
-
-    def collect_stats(self) -> dict[str, Floats]:
-        """(chain, draw) stats by their names, as many as every chain has.
-
-        Separate from `collect`, for those who collect draws of their own shape.
-        """
-        count = self.complete_draws
-        names = self.chains[0].stats[0]
-        return {
-            name: np.stack(
-                [
-                    np.concatenate([stats[name] for stats in chain.stats])[:count]
-                    for chain in self.chains
-                ]
-            )
-            for name in names
-        }
+        chunks = [(chain.draws, chain.stats) for chain in self.chains]
+        draws, stats = (_join([chain[i] for chain in chunks], count) for i in (0, 1))
+        return draws, stats
 
     @property
     def complete_draws(self) -> int:
@@ -233,7 +220,7 @@ class Run:
     def snapshot(self) -> RunSnapshot:
         """Everything needed to go on, as of each chain's last complete chunk.
 
-        Arrays are named `chain/state/name`, `chain/draws` and `chain/stats/name`.
+        Arrays are named `chain/state/name`, `chain/draws/name` and `chain/stats/name`.
         """
         # counts and generators are JSON, states and draws are arrays
         heads: list[dict[str, Any]] = []
@@ -245,13 +232,13 @@ class Run:
             arrays |= {f"{i}/state/{name}": value for name, value in (state or {}).items()}
             if draws_done:
                 # an interrupted chunk may have added draws that its snapshot does not count
-                arrays[f"{i}/draws"] = np.concatenate(chain.draws)[:draws_done]
-                arrays |= {
-                    f"{i}/stats/{name}": np.concatenate([stats[name] for stats in chain.stats])[
-                        :draws_done
-                    ]
-                    for name in chain.stats[0]
-                }
+                for kind, chunks in (("draws", chain.draws), ("stats", chain.stats)):
+                    arrays |= {
+                        f"{i}/{kind}/{name}": np.concatenate([made[name] for made in chunks])[
+                            :draws_done
+                        ]
+                        for name in chunks[0]
+                    }
         return RunSnapshot({"chains": heads}, arrays)
 
     def restore(self, snapshot: RunSnapshot) -> None:
@@ -279,8 +266,28 @@ class Run:
             )
             chain.rng.bit_generator.state = stored["rng"]
             if chain.draws_done:
-                chain.draws = [arrays[f"{i}/draws"]]
+                chain.draws = [below(f"{i}/draws/")]
                 chain.stats = [below(f"{i}/stats/")]
+
+
+def _join(chains: list[list[Draws]], count: int) -> Draws:
+    """(chain, count, ...) arrays by name, from the chunks of each chain, which are used up.
+
+    Allocated once and filled chunk by chunk, to hold no second copy.
+    """
+    joined = {
+        name: np.empty((len(chains), count, *array.shape[1:]), array.dtype)
+        for name, array in chains[0][0].items()
+    }
+    for c, chunks in enumerate(chains):
+        copied = 0
+        while chunks:
+            made = chunks.pop(0)
+            for name, array in made.items():
+                part = array[: count - copied]
+                joined[name][c, copied : copied + len(part)] = part
+            copied = min(count, copied + len(array))
+    return joined
 
 
 def run_chains(

@@ -16,20 +16,28 @@ import scipy.linalg as sla
 
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
-from revealed.kernels.hmc import init_dual_averaging
+from revealed.kernels.hmc import PathPlan, init_dual_averaging, make_path_statistics
 from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.kernels.unknown_transitions import (
-    PathMetric,
     RowChoices,
     TransitionRows,
+    ValueAndRows,
     ValuePrior,
     make_workspace,
-    sample_adapting_step,
     sample_chain,
+    write_probabilities,
 )
 from revealed.models.likelihood import posterior_mode
 from revealed.models.priors import ResolvedPrior
-from revealed.samplers.base import State, Stats
+from revealed.samplers.adaptation import (
+    WindowPlan,
+    add_to_window,
+    covariance_roots,
+    draws_of_window,
+    run_windows,
+    settle_step_size,
+)
+from revealed.samplers.base import Draws, State, Stats
 from revealed.samplers.composite.cycle import min_ess
 
 
@@ -38,9 +46,9 @@ class UnknownTransitionsSettings:
     """Settings of warm-up and paths; wrong ones cost time, never correctness.
 
     path_length: in units of the posterior's sds. target_acceptance: that dual averaging (Hoffman
-    and Gelman 2014) aims at; Stan's default. min_warmup: a shorter one adapts nothing. windows:
-    shares of warm-up; each adapts a step size, and all but the last how far the next should reach;
-    what remains measures. initial_step_size: that of a chain that was not warmed up. ess_per_draw,
+    and Gelman 2014) aims at; Stan's default. discarded: the share of a window's draws that are on
+    their way to the posterior. initial_step_size: that of a chain that was not warmed up.
+    ess_per_draw,
     max_moves_per_draw: a kept draw takes as many iterations as make it worth about this many
     independent ones, up to a maximum. min_shape: a cell with less than this of prior and
     transitions has a tail that no one step size suits; its steps grow no longer. prior_draws: how
@@ -49,8 +57,7 @@ class UnknownTransitionsSettings:
 
     path_length: float = 1.9
     target_acceptance: float = 0.8
-    min_warmup: int = 100
-    windows: tuple[float, ...] = (0.1, 0.25, 0.25, 0.2)
+    discarded: float = 0.25
     initial_step_size: float = 0.05
     ess_per_draw: float = 0.4
     max_moves_per_draw: int = 20
@@ -59,6 +66,9 @@ class UnknownTransitionsSettings:
 
 
 SETTINGS = UnknownTransitionsSettings()
+# Each but the last adapts a step size, the first three also how far the next should reach. The last
+# one adapts nothing, and measures how independent draws are.
+WINDOWS = WindowPlan((0.1, 0.25, 0.25, 0.2, 0.2), min_iterations=100)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,97 +149,48 @@ class UnknownTransitionsSampler:
             "t": t,
             "value_root": value_root,
             "cell_sd": self._initial_cell_sd,
-            "step_size": np.array([SETTINGS.initial_step_size]),
+            "adaptation": init_dual_averaging(SETTINGS.initial_step_size),
             "moves_per_draw": np.ones(1),
-            "adaptation": init_dual_averaging(2.0 * SETTINGS.initial_step_size),
-            # iterations of the warm-up, and draws of v and t in the present window
-            "done": np.zeros(1),
-            "window_draws": np.empty((0, v.size + t.size)),
+            "done": np.zeros(1),  # iterations of the warm-up
         }
 
     def warmup(
         self, rng: np.random.Generator, state: State, remaining: int, chunk: int
     ) -> tuple[State, int]:
         """Adapt reach, step size and thinning; what is done so far is in the state."""
-        done = int(state["done"][0])
-        total = done + remaining
-        # too few iterations to adapt anything
-        if total < SETTINGS.min_warmup:
-            count = min(chunk, remaining)
-            return self.sample(rng, state, 1, count)[0] | {
-                "done": np.array([done + count], dtype=np.float64)
-            }, count
-        # the windows that adapt, and what remains for measuring
-        windows = len(SETTINGS.windows)
-        ends = [0, *np.cumsum([int(s * total) for s in SETTINGS.windows]).tolist(), total]
-        window = int(np.searchsorted(ends, done, side="right"))
-        count = min(chunk, ends[window] - done)
-        new = (
-            self._adapt(rng, state, count)
-            if window <= windows
-            else self._measure(rng, state, count)
-        )
-        new["done"] = np.array([done + count], dtype=np.float64)
-        if done + count == ends[window]:
-            new = self._end_window(new, window)
-        # the rest of the chunk, if a window ended within it
-        if count < min(chunk, remaining):
-            new, more = self.warmup(rng, new, remaining - count, chunk - count)
-            count += more
-        return new, count
+        return run_windows(self, WINDOWS, rng, state, remaining, chunk)
 
-    def _adapt(self, rng: np.random.Generator, state: State, count: int) -> State:
-        """Iterate while the step size adapts; draws of v and t are added to the window's."""
+    def adapt(self, rng: np.random.Generator, state: State, count: int, window: int) -> State:
+        """Iterate while the step size adapts; draws of v and t are added to the window's.
+
+        The last window changes nothing, and only sees how independent draws are.
+        """
         new = state | {name: state[name].copy() for name in ("v", "t", "adaptation")}
-        draws = np.empty((count, new["v"].size + new["t"].size))
-        step_size = sample_adapting_step(
-            rng,
-            self.rows,
-            self.choices,
-            self._value_prior,
-            make_workspace(self.rows, self.choices, new["v"].size),
-            self._metric(new),
-            new["adaptation"],
-            SETTINGS.target_acceptance,
-            new["v"],
-            new["t"],
-            draws,
-        )
-        return new | {
-            "step_size": np.array([step_size]),
-            "window_draws": np.concatenate([state["window_draws"], draws]),
-        }
+        last = window == len(WINDOWS.shares) - 1
+        target_acceptance = 0.0 if last else SETTINGS.target_acceptance
+        return add_to_window(new, self._run(rng, new, target_acceptance, count, 1)[0])
 
-    def _measure(self, rng: np.random.Generator, state: State, count: int) -> State:
-        """Iterate with all that was adapted, to see how independent draws are."""
-        # one iteration a draw, since moves_per_draw is still one
-        new, draws, _ = self.sample(rng, state, count, 1)
-        return new | {"window_draws": np.concatenate([state["window_draws"], draws])}
-
-    def _end_window(self, state: State, window: int) -> State:
+    def end_window(self, rng: np.random.Generator, state: State, window: int) -> State:
         """What the draws of a window say.
 
         Those of the first windows how far to reach, those of the last how many iterations make a
         kept draw.
         """
-        # every window begins dual averaging afresh
-        draws, width = state["window_draws"], state["v"].size
-        new = state | {
-            "adaptation": init_dual_averaging(2.0 * SETTINGS.initial_step_size),
-            "window_draws": draws[:0],
-        }
-        if window > len(SETTINGS.windows):
+        windows, width = len(WINDOWS.shares), state["v"].size
+        if window == windows - 1:
             # iterations per effective draw of the slowest quantity
+            draws = draws_of_window(state, 0.0).copy()
+            write_probabilities(self.rows, width, draws)
             moves = round(SETTINGS.ess_per_draw * len(draws) / min_ess(draws))
-            return new | {
+            return state | {
                 "moves_per_draw": np.array([np.clip(moves, 1, SETTINGS.max_moves_per_draw)])
             }
-        if window == len(SETTINGS.windows):
+        new = state | {"adaptation": settle_step_size(state["adaptation"])}
+        if window == windows - 2:
             return new
-        # the first quarter of a window is still on its way to the posterior
-        late = draws[len(draws) // 4 :]
+        late = draws_of_window(state, SETTINGS.discarded)
         return new | {
-            "value_root": self._adapted_value_root(np.ascontiguousarray(late[:, :width])),
+            "value_root": self._adapted_value_root(late[:, :width]),
             "cell_sd": self._adapted_cell_sd(np.ascontiguousarray(late[:, width:])),
         }
 
@@ -240,10 +201,8 @@ class UnknownTransitionsSampler:
         """
         first = self._initial_value_root
         # draws in the coordinates of the first guess, where the shrunk covariance has a root
-        x = np.linalg.lstsq(first, (values - values.mean(axis=0)).T, rcond=None)[0]
-        width = first.shape[1]
-        variances, axes = np.linalg.eigh((x @ x.T + width * np.eye(width)) / (len(values) + width))
-        return np.ascontiguousarray(first @ (axes * np.sqrt(variances)) @ axes.T)
+        x = np.linalg.lstsq(first, (values - values.mean(axis=0)).T, rcond=None)[0].T
+        return np.ascontiguousarray(first @ covariance_roots(x, 1.0)[0])
 
     def _adapted_cell_sd(self, t: Floats) -> Floats:
         """The sd of each cell over draws of t, never beyond the first guess."""
@@ -254,33 +213,48 @@ class UnknownTransitionsSampler:
 
     def sample(
         self, rng: np.random.Generator, state: State, draws: int, thin: int
-    ) -> tuple[State, Floats, Stats]:
+    ) -> tuple[State, Draws, Stats]:
         """Make draws * thin steps, each of as many iterations as warm-up found a draw needs.
 
-        A draw is the value (K) and then the probability of every cell (C).
+        A transition is the probability of each possible cell (C).
         """
         new = state | {name: state[name].copy() for name in ("v", "t")}
-        out = np.empty((draws, new["v"].size + new["t"].size))
-        # the kernel changes v and t of the new state in place
-        acceptance_rate, row_acceptance_rate = np.empty(draws), np.empty(draws)
+        out, stats = self._run(rng, new, 0.0, draws, thin * int(state["moves_per_draw"][0]))
+        write_probabilities(self.rows, new["v"].size, out)
+        width = new["v"].size
+        return new, {"value": out[:, :width], "transition": out[:, width:]}, stats
+
+    def _run(
+        self,
+        rng: np.random.Generator,
+        state: State,
+        target_acceptance: float,
+        draws: int,
+        thin: int,
+    ) -> tuple[Floats, Stats]:
+        """(draws, K + C) draws of v and t, and their stats; v and t of the state follow, in place.
+
+        Where target_acceptance > 0, the state's adaptation changes as well.
+        """
+        v, t = state["v"], state["t"]
+        out, statistics = np.empty((draws, v.size + t.size)), make_path_statistics(draws)
+        row_acceptance_rate = np.empty(draws)
         sample_chain(
             rng,
-            self.rows,
-            self.choices,
-            self._value_prior,
-            make_workspace(self.rows, self.choices, new["v"].size),
-            self._metric(state),
-            float(state["step_size"][0]),
-            thin * int(state["moves_per_draw"][0]),
-            new["v"],
-            new["t"],
+            ValueAndRows(
+                self.rows,
+                self.choices,
+                self._value_prior,
+                state["value_root"],
+                state["cell_sd"],
+                v,
+                t,
+            ),
+            make_workspace(self.rows, self.choices, v.size),
+            PathPlan(SETTINGS.path_length, target_acceptance, state["adaptation"]),
+            thin,
             out,
-            acceptance_rate,
+            statistics,
             row_acceptance_rate,
         )
-        stats = {"acceptance_rate": acceptance_rate, "row_acceptance_rate": row_acceptance_rate}
-        return new, out, stats
-
-    def _metric(self, state: State) -> PathMetric:
-        """How far paths reach, from the state."""
-        return PathMetric(state["value_root"], state["cell_sd"], SETTINGS.path_length)
+        return out, statistics._asdict() | {"row_acceptance_rate": row_acceptance_rate}

@@ -162,7 +162,8 @@ def test_a_function_of_ones_own_is_a_feature_set_like_any_other() -> None:
     np.testing.assert_array_equal(seen.rows[seen.start[7] : seen.start[8]], rows)
     landing = drop(path.boards[7], int(path.pieces[7]), *where[0].tolist())
     assert rows[0].tolist() == [landing.cleared, landing.board.any(axis=1).sum()]
-    assert rv.fit(seen, rv.Normal(5.0), draws=200, progress=False)["tall"].mean() < 0
+    model = rv.ChoiceModel(prior=rv.Normal(5.0))
+    assert rv.fit(seen, model, draws=200, progress=False)["tall"].mean() < 0
 
 
 def test_the_world_a_posterior_can_play_in_is_known_by_its_names() -> None:

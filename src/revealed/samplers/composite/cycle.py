@@ -18,8 +18,8 @@ from revealed.kernels.composite import (
     CompositeProblem,
     Cycle,
     CycleState,
-    DrawArrays,
     TuningArrays,
+    make_draw_arrays,
     run_cycles,
 )
 from revealed.kernels.hmc import ADAPTATION, init_dual_averaging
@@ -174,7 +174,7 @@ def adapt_step_size(
         1,
         ChainArrays(x.copy(), np.empty(x.size), np.empty(0)),
         CycleState(0.0, 0.0, False, False, 0),
-        DrawArrays(np.empty((0, len(problem.transform.centre))), np.empty(count), np.empty(0)),
+        make_draw_arrays(count, len(problem.transform.centre), tuning=True),
         TuningArrays(draws, adaptation, PATH_LENGTH, TARGET_ACCEPTANCE, np.empty(0)),
     )
     adapted = math.exp(adaptation[ADAPTATION.log_mean_step_size])

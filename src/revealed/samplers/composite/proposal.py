@@ -18,8 +18,8 @@ from revealed.kernels.composite import (
     CompositeProblem,
     Cycle,
     CycleState,
-    DrawArrays,
     TuningArrays,
+    make_draw_arrays,
     run_cycles,
 )
 from revealed.kernels.independence import Mixture, log_peak_densities
@@ -249,7 +249,7 @@ def evaluate_proposal(
         1,
         ChainArrays(np.empty(width), np.empty(width), np.empty(0)),
         CycleState(0.0, 0.0, False, False, 0),
-        DrawArrays(np.empty((0, len(problem.transform.centre))), np.empty(count), np.empty(0)),
+        make_draw_arrays(count, len(problem.transform.centre), tuning=True),
         TuningArrays(draws, np.empty(0), 0.0, 0.0, log_weights),
     )
     proposal = Proposal(mixture, importance_efficiency(log_weights), pareto_k(log_weights))

@@ -29,8 +29,8 @@ from revealed.kernels.composite import (
     CompositeProblem,
     Cycle,
     CycleState,
-    DrawArrays,
     TuningArrays,
+    make_draw_arrays,
     run_cycles,
 )
 from revealed.kernels.coordinates import TransformArrays
@@ -46,7 +46,7 @@ from revealed.kernels.prior_scale import PriorScale
 from revealed.models.likelihood import at_likely_scale, posterior_mode
 from revealed.models.priors import ResolvedPrior
 from revealed.models.propriety import refuse_flat_prior
-from revealed.samplers.base import State, Stats
+from revealed.samplers.base import Draws, State, Stats
 from revealed.samplers.composite.cycle import AUGMENTATION_ONLY, hmc_only_cycle
 from revealed.samplers.composite.proposal import null_mixture
 from revealed.samplers.composite.state import (
@@ -182,7 +182,7 @@ class CompositeSampler:
 
     def sample(
         self, rng: np.random.Generator, state: State, draws: int, thin: int
-    ) -> tuple[State, Floats, Stats]:
+    ) -> tuple[State, Draws, Stats]:
         """The state after draws * thin draws of the cycle, (draws, K) draws and their stats.
 
         A draw is `moves_per_draw` moves. Nothing is adapted: every move leaves the posterior as
@@ -195,9 +195,7 @@ class CompositeSampler:
         problem = self.problem(
             transform, state["interweaving_directions"], unpack_mixture(state, "mixture"), cycle
         )
-        made = DrawArrays(
-            np.empty((draws, len(transform.centre))), np.empty(draws), np.empty(draws)
-        )
+        made = make_draw_arrays(draws, len(transform.centre))
         cycle_state = run_cycles(
             rng,
             *problem,
@@ -209,10 +207,17 @@ class CompositeSampler:
             TuningArrays(np.empty((0, 0)), np.empty(0), 0.0, 0.0, np.empty(0)),
         )
         new["cycle_state"] = pack(cycle_state)
-        stats = {"acceptance_rate": made.acceptance}
+        # The log posterior is not among them: after a sweep of augmentation nobody knows it.
+        stats = {
+            "acceptance_rate": made.acceptance,
+            "diverging": np.minimum(made.diverging, 1.0),
+            "n_steps": made.n_steps,
+            "step_size": np.full(draws, cycle.step_size),
+        }
+        drawn = {"value": made.values}
         if self.resolved_prior.scale is not None:
-            stats["prior_sd"] = made.prior_sd
-        return new, made.values, stats
+            drawn["prior_sd"] = made.prior_sd
+        return new, drawn, stats
 
     @property
     def mixture_feasible(self) -> bool:

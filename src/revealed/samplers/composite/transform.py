@@ -25,6 +25,7 @@ from revealed.kernels.prior_scale import marginal_table
 from revealed.kernels.skew_transform import skew, skew_derivative, skew_second_derivative, unskew
 from revealed.models.likelihood import log_posterior_derivatives
 from revealed.models.priors import ResolvedPrior
+from revealed.samplers.adaptation import covariance_roots
 
 
 @dataclass(frozen=True)
@@ -156,18 +157,9 @@ class WhiteningTransform:
     def rescaled(self, draws: Floats, power: float) -> WhiteningTransform:
         """Coordinates that take the covariance S of draws of x (n, D) to a power: 1 makes it I.
 
-        Where the present coordinates make the mean curvature the identity, 1/2 makes the new metric
-        the geometric mean of covariance and inverse curvature. S is shrunk towards the identity
-        with the weight of D draws.
+        By `covariance_roots`, which shrinks S.
         """
-        count, width = draws.shape
-        # The symmetric root S^(power / 2), by the eigenvalues of the shrunk covariance.
-        centred = draws - draws.mean(axis=0)
-        variances, axes = np.linalg.eigh(
-            (centred.T @ centred + width * np.eye(width)) / (count + width)
-        )
-        root = (axes * variances ** (0.5 * power)) @ axes.T
-        inverse_root = (axes * variances ** (-0.5 * power)) @ axes.T
+        root, inverse_root = covariance_roots(draws, power)
         unwhiten = np.ascontiguousarray(self.unwhiten @ root)
         whiten = np.ascontiguousarray(inverse_root @ self.whiten)
         return WhiteningTransform(self.centre, self.scale, self.skew, unwhiten, whiten)

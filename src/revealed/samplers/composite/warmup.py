@@ -26,7 +26,7 @@ from revealed.kernels.composite import CompositeProblem, Cycle
 from revealed.kernels.independence import Mixture
 from revealed.kernels.prior_scale import PriorScale
 from revealed.models.priors import ResolvedPrior
-from revealed.samplers.base import State, Stats
+from revealed.samplers.base import Draws, State, Stats
 from revealed.samplers.composite.cost import CostModel
 from revealed.samplers.composite.cycle import (
     AUGMENTATION_ONLY,
@@ -119,7 +119,7 @@ class AdaptableSampler(Protocol):
 
     def sample(
         self, rng: np.random.Generator, state: State, draws: int, thin: int
-    ) -> tuple[State, Floats, Stats]:
+    ) -> tuple[State, Draws, Stats]:
         """The state after draws * thin draws of its cycle, (draws, K) draws and their stats."""
         ...
 
@@ -369,5 +369,5 @@ def _pilot_run(
     """
     directions = state["interweaving_directions"]
     tuned = state | tuning_state(unpack_transform(state), directions, mixture, cycle)
-    new, draws, _ = sampler.sample(rng, tuned, count, 1)
-    return new, draws
+    new, drawn, _ = sampler.sample(rng, tuned, count, 1)
+    return new, drawn["value"]

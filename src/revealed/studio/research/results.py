@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from revealed._types import Floats, Ints
-from revealed.api.quiet import fit_quietly
+from revealed.api import fit_quietly
 from revealed.data.decisions import Decisions
 from revealed.environments.tetris import PAPER_FEATURES
+from revealed.models.choice import ChoiceModel
 from revealed.results.size_and_direction import (
     direction_p_value,
     offered_covariance,
@@ -183,7 +184,7 @@ def condition_results(storage: Storage, study: Study) -> dict[str, Any]:
         if d is not None and len(d) >= LIMITS.min_decisions:
             # One thread and a fixed seed: the same moves give the same figure, beside people who
             # play.
-            values = fit_quietly(d, prior, seed=1, threads=1).values
+            values = fit_quietly(d, ChoiceModel(prior), seed=1, executor=1).values
             size, direction = size_and_direction(values, units)
             directions = unit_vectors(values, size, units)
             part |= _value_payload(values, size, direction)

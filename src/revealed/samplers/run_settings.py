@@ -1,49 +1,37 @@
-"""What all functions that run a sampler have in common: their settings, and how chains are run."""
+"""How a sampler is run: counts, seed, executor, checkpoint; checked in one place."""
 
 from __future__ import annotations
 
 import os
-import sys
-import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from revealed._types import Floats
 from revealed._validation import Seed, as_seed_number, check_counts
 from revealed.io.checkpoints import Checkpoint, fingerprint, refuse_bad_checkpoint
-from revealed.kernels._compile import is_compiled
-from revealed.results.summary import Summary
 from revealed.samplers.base import Sampler
+from revealed.samplers.executors import check_client
 from revealed.samplers.run import Run, run_chains
-
-
-class NotConvergedWarning(UserWarning):
-    """The draws should not be relied on yet; the message says why.
-
-    Examples
-    --------
-    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
-    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
-    >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as said:
-    ...     warnings.simplefilter("always")
-    ...     post = rv.fit(d, sampler="da", draws=100, warmup=0)
-    >>> print(said[0].category.__name__)
-    NotConvergedWarning
-    """
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How chains are run, checked: the arguments that all fits share, under their names there."""
+    """How chains are run, checked: arguments of `rv.fit`, under their names there.
+
+    warmup: None leaves it to the sampler. threads: how many work at once, None for all cores.
+    client: of a Dask cluster, or None.
+    """
 
     draws: int
-    warmup: int
+    warmup: int | None
     chains: int
     thin: int
     seed: int
     threads: int | None
+    client: Any
     progress: bool | None
     checkpoint: Path | None
     resume: bool
@@ -53,21 +41,20 @@ class RunSettings:
     def check(
         *,
         draws: int,
-        warmup: int,
+        warmup: int | None,
         chains: int,
+        thin: int,
         seed: Seed,
-        threads: int | None,
+        executor: Any,
         progress: bool | None,
         checkpoint: str | os.PathLike[str] | None,
         resume: bool,
         checkpoint_seconds: float,
-        thin: int = 1,
     ) -> RunSettings:
         """The settings; refuses counts that are not whole numbers, and files that cannot work."""
         # before anything is read or computed: a typing error should not cost minutes
-        check_counts(
-            draws=draws, warmup=warmup, chains=chains, thin=thin, threads=threads, seed=seed
-        )
+        threads, client = _check_executor(executor)
+        check_counts(draws=draws, warmup=warmup, chains=chains, thin=thin, seed=seed)
         file = refuse_bad_checkpoint(checkpoint, resume, checkpoint_seconds)
         return RunSettings(
             draws,
@@ -76,6 +63,7 @@ class RunSettings:
             thin,
             as_seed_number(seed),
             threads,
+            client,
             progress,
             file,
             resume,
@@ -97,18 +85,16 @@ class RunSettings:
             **more,
         }
 
-    def run(
-        self,
-        sampler: Sampler,
-        *parts: Any,
-        init: Floats | None = None,
-        threads: int | None = None,
-    ) -> tuple[Run, bool]:
+    def with_warmup(self, default: int) -> RunSettings:
+        """The settings with a warm-up of this length, unless the caller gave one."""
+        return self if self.warmup is not None else replace(self, warmup=default)
+
+    def run(self, sampler: Sampler, *parts: Any, init: Floats | None = None) -> tuple[Run, bool]:
         """Run the sampler's chains; returns them, and whether they were run to the end.
 
-        parts: what a checkpoint must agree with, besides the sampler's name. threads: in place of
-        those of the settings.
+        parts: what a checkpoint must agree with, besides the sampler's name.
         """
+        assert self.warmup is not None
         run = Run(
             sampler,
             draws=self.draws,
@@ -117,7 +103,8 @@ class RunSettings:
             chains=self.chains,
             seed=self.seed,
             init=init,
-            threads=threads or self.threads,
+            # a cluster does the work of all chains, and each only needs somebody who waits
+            threads=self.threads if self.client is None else self.chains,
         )
         file = None
         if self.checkpoint is not None:
@@ -127,25 +114,27 @@ class RunSettings:
         return run, run_chains(run, sampler.name, self.progress, file, self.resume)
 
 
-def announce_compiling(progress: bool | None) -> None:
-    """Say on stderr why nothing moves for a while the first time.
+def _check_executor(executor: Any) -> tuple[int | None, Any]:
+    """Threads and Dask client, of which at most one is given."""
+    if executor is None:
+        return None, None
+    if isinstance(executor, int | np.integer) and not isinstance(executor, bool):
+        check_counts(executor=executor)
+        return int(executor), None
+    check_client(executor)
+    return None, executor
 
-    Not where a progress bar was switched off, as then nothing is to be said.
-    """
-    if progress is not False and not is_compiled():
-        print(
-            "revealed: compiling its loops for this machine, once; this takes half a minute or so",
-            file=sys.stderr,
+
+def check_init(init: Any, chains: int, width: int) -> Floats | None:
+    """Where chains start, checked: (K,) for all or (chains, K); None leaves it to the sampler."""
+    if init is None:
+        return None
+    given = np.asarray(init, dtype=np.float64)
+    if given.shape not in ((width,), (chains, width)):
+        raise ValueError(
+            f"init has shape {given.shape}; give {width} numbers, or {chains} rows of {width}, one "
+            "a chain"
         )
-
-
-def warn_unless_converged(*summaries: Summary) -> None:
-    """Warn of the first result that has not converged.
-
-    To be called by the public function itself, so that the warning points at that one's caller.
-    """
-    # one warning is enough: the first problem is usually the cause of the others
-    for summary in summaries:
-        if not summary.converged:
-            warnings.warn(summary.message, NotConvergedWarning, stacklevel=3)
-            return
+    if not np.isfinite(given).all():
+        raise ValueError("init must be finite numbers")
+    return given

@@ -1,1 +1,0 @@
-"""Functions that run a sampler: one for each kind of model."""

@@ -1,0 +1,90 @@
+"""The model that the options of `revealed fit` describe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from revealed._validation import check_positive
+
+if TYPE_CHECKING:
+    from revealed.models.priors import Prior
+
+
+def choose_prior(
+    flat: bool, prior_sd: float | None, infer_prior_sd: bool, sum_to_zero: bool, groups: str
+) -> Prior | None:
+    """The prior that the options ask for.
+
+    At most one of the first three may be given; without any it is the default normal prior.
+    """
+    from revealed.models.choice import POPULATION_MEAN_SD
+    from revealed.models.priors import Flat, HalfStudentT, Normal
+
+    # Three ways to say which prior; saying two of them is a mistake.
+    given = {"--flat": flat, "--prior-sd": prior_sd is not None, "--infer-prior-sd": infer_prior_sd}
+    if sum(given.values()) > 1:
+        named = " and ".join(name for name, is_given in given.items() if is_given)
+        raise ValueError(f"{named} contradict each other; give one of them")
+    if prior_sd is not None:
+        check_positive("--prior-sd", prior_sd)
+    # None leaves it to the blocks of the decisions, which know it where they come from an MDP.
+    zero = True if sum_to_zero else None
+    # the default of a population's mean is another than that of one value
+    if not flat and prior_sd is None and not infer_prior_sd and groups == "hierarchical":
+        return None if zero is None else Normal(POPULATION_MEAN_SD, sum_to_zero=zero)
+    if flat:
+        return Flat(zero)
+    return Normal(HalfStudentT() if infer_prior_sd else prior_sd, sum_to_zero=zero)
+
+
+def choose_noise(noise: str, base: str | None) -> Any:
+    """The noise that the options ask for."""
+    from revealed.models.noise import CorrelatedNoise, NormalNoise
+
+    if noise not in ("normal", "correlated"):
+        raise ValueError(f"--noise must be normal or correlated; it is {noise!r}")
+    if noise == "correlated":
+        return CorrelatedNoise(base=base)
+    if base is not None:
+        raise ValueError("--base goes with --noise correlated; give both, or neither")
+    return NormalNoise()
+
+
+def choose_groups(groups: str) -> Any:
+    """The structure of groups that the options ask for."""
+    from revealed.models.groups import Hierarchical, Pooled, Separate
+
+    kinds: dict[str, Any] = {"pooled": Pooled, "separate": Separate, "hierarchical": Hierarchical}
+    if groups not in kinds:
+        raise ValueError(f"--groups must be pooled, separate or hierarchical; it is {groups!r}")
+    return kinds[groups]()
+
+
+def with_base_of(model: Any, decisions: Any) -> Any:
+    """The model with its base as the decisions label it: numbers are typed as text.
+
+    What is no label of theirs is left as it is, and refused where the model meets the data.
+    """
+    from revealed.models.noise import CorrelatedNoise
+
+    noise, actions = model.noise, getattr(decisions, "actions", None)
+    if not isinstance(noise, CorrelatedNoise) or noise.base is None or actions is None:
+        return model
+    found = [label for label in set(actions.tolist()) if str(label) == noise.base]
+    return model.replace(noise=CorrelatedNoise(base=found[0])) if found else model
+
+
+def check_groups_known(decisions: Any, groups: str, column: str) -> None:
+    """Refuse groups where nobody says who decided; the sentence names the option that does."""
+    from revealed.data.decisions import Decisions
+
+    if groups == "pooled":
+        return
+    # a folder is read chunk by chunk, and a group may be in all of them
+    if not isinstance(decisions, Decisions):
+        raise ValueError(f"a folder is not read group by group, as --groups {groups} would need")
+    if decisions.groups is None:
+        raise ValueError(
+            f"--groups {groups} needs to know who decided, and the table has no column {column!r}; "
+            "name the right one with --group"
+        )

@@ -1,0 +1,80 @@
+"""Data from whatever callers have: a table, the path of one, a folder, or lists of names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from revealed.data.decisions import Decisions
+from revealed.data.rankings import Rankings
+from revealed.io.dataframes import from_dataframe
+from revealed.io.files import read_columns, read_file
+from revealed.io.parquet_folder import ParquetDecisions, scan_parquet
+
+
+def as_decisions(data: Any) -> Any:
+    """Decisions, as they are or read from a table; what cannot be a table is left to the model."""
+    if isinstance(data, Decisions | ParquetDecisions | Rankings):
+        return data
+    if isinstance(data, str | os.PathLike):
+        return scan_parquet(data) if Path(data).is_dir() else read_file(data)
+    # dataframes have columns; lists and numbers have none, and the model refuses them by name
+    return from_dataframe(data) if _is_table(data) else data
+
+
+def as_rankings(data: Any) -> Any:
+    """Rankings, as they are, or read from lists of names, best first, or from a table."""
+    if isinstance(data, Rankings):
+        return data
+    if isinstance(data, Sequence) and not isinstance(data, str):
+        return Rankings.from_lists(data)
+    readable = isinstance(data, str | os.PathLike) or _is_table(data)
+    return read_rankings(data) if readable else data
+
+
+def _is_table(data: Any) -> bool:
+    # asked of the class: the columns of a lazy table would have to be worked out
+    return hasattr(type(data), "columns")
+
+
+def read_rankings(
+    table: Any,
+    *,
+    game: str = "game",
+    player: str = "player",
+    position: str = "position",
+    team: str | None = None,
+    winner_only: bool = False,
+) -> Rankings:
+    """The results of games from a long table, with a row for each player in each game.
+
+    Parameters
+    ----------
+    table
+        Any dataframe, or the path of a .csv or .parquet file.
+    game, player, position, team
+        The table's columns. A position is a number, equal for a tie; anything else, such as "DNF",
+        is behind all who have one. Players of one team in a game are one entry.
+    winner_only
+        Use who won and nothing else.
+
+    Returns
+    -------
+    Rankings
+        In the order in which games first appear.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> rows = {"game": [1, 1], "player": ["ann", "bob"], "position": [2, 1]}
+    >>> rv.read_rankings(pa.table(rows)).game(0)[0]
+    [('bob',), ('ann',)]
+    """
+    asked = [game, player, position, *([] if team is None else [team])]
+    columns = read_columns(table, asked)
+    teams = None if team is None else columns[team]
+    return Rankings.from_columns(
+        columns[game], columns[player], columns[position], teams, winner_only
+    )

@@ -1,0 +1,327 @@
+"""ChoiceModel: what is assumed of somebody who chooses, in independent parts.
+
+    utility = row @ v + noise,    the action of the largest utility is chosen
+
+The parts are the prior of v, the noise, who shares values with whom (groups), and whether the rows
+are known (transitions). Each has a default, and each can be replaced without touching the others.
+`resolve` fits a model to data, once: every complaint about the two together is raised there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from revealed._types import Bools, Floats, Ints
+from revealed.data.decisions import Coefficients, Decisions
+from revealed.data.groups import decisions_by_group, group_labels, group_positions
+from revealed.data.trajectories import Trajectories
+from revealed.io.parquet_folder import ParquetDecisions
+from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.models.base import Parameter
+from revealed.models.groups import Groups, Hierarchical, Pooled, Separate
+from revealed.models.noise import (
+    CorrelatedNoise,
+    Noise,
+    NormalNoise,
+    ResolvedNoise,
+    resolve_noise,
+)
+from revealed.models.priors import DEFAULT_SD, Flat, Normal, Prior, ResolvedPrior, resolve_prior
+from revealed.models.propriety import find_unbounded_direction
+from revealed.models.transitions import (
+    Dirichlet,
+    Known,
+    Transitions,
+    check_concentration,
+    mean_process,
+)
+
+# The prior sd of a population's mean. Much smaller, and the mean is drawn towards zero; much
+# larger, and groups whose choices are separable carry the mean away with them.
+POPULATION_MEAN_SD = 10.0
+
+ChoiceData = Decisions | ParquetDecisions | Trajectories
+"""What a `ChoiceModel` is fitted to."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceModel:
+    """What is assumed of somebody who chooses; frozen, with a default for each part.
+
+    Parameters
+    ----------
+    prior
+        Of the value: ``Normal(sd)``, where sd may be a prior of its own, or ``Flat()``. With
+        hierarchical groups, of the population's mean. Default: ``Normal(50.0)``, and
+        ``Normal(10.0)`` of a population's mean.
+    noise
+        ``NormalNoise()``, independent with variance one; another ``Noise`` with a formula of its
+        own; or ``CorrelatedNoise(base=...)``, with a covariance of labelled actions that is
+        inferred.
+    groups
+        ``Pooled()``, ``Separate()`` or ``Hierarchical()``; the data say who decided.
+    transitions
+        ``Known()``; or ``Dirichlet(concentration)``, inferred with the values from
+        ``Trajectories``.
+
+    Examples
+    --------
+    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
+    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
+    >>> model = rv.ChoiceModel(prior=rv.Normal(1.0))
+    >>> flat = model.replace(prior=rv.Flat(True))
+    >>> rv.fit(d, model).mean().argmax(), rv.fit(d, flat).mean().argmax()
+    (np.int64(0), np.int64(0))
+    """
+
+    prior: Prior | None = None
+    noise: Noise | CorrelatedNoise = field(default_factory=NormalNoise)
+    groups: Groups = field(default_factory=Pooled)
+    transitions: Transitions = field(default_factory=Known)
+
+    def __post_init__(self) -> None:
+        # a class in place of an instance is the usual slip
+        for name, kinds, example in (
+            ("prior", Normal | Flat | None, "rv.Normal(sd) or rv.Flat()"),
+            ("noise", Noise | CorrelatedNoise, "rv.NormalNoise() or rv.CorrelatedNoise()"),
+            ("groups", Groups, "rv.Pooled(), rv.Separate() or rv.Hierarchical()"),
+            ("transitions", Transitions, "rv.Known() or rv.Dirichlet(1.0)"),
+        ):
+            given = getattr(self, name)
+            if not isinstance(given, kinds):
+                raise ValueError(f"{name} must be {example}; it is {given!r}")
+
+    def replace(self, **parts: Any) -> ChoiceModel:
+        """The same model with other parts."""
+        return replace(self, **parts)
+
+    @property
+    def value_prior(self) -> Prior:
+        """The prior, with the default in its place where none was given."""
+        if self.prior is not None:
+            return self.prior
+        hierarchical = isinstance(self.groups, Hierarchical)
+        return Normal(POPULATION_MEAN_SD if hierarchical else DEFAULT_SD)
+
+    def resolve(self, data: Any) -> ResolvedChoiceModel:
+        """The model in terms of these data, checked against them."""
+        trajectories = isinstance(self.transitions, Dirichlet)
+        kind: Any = Trajectories if trajectories else Decisions | ParquetDecisions
+        if not isinstance(data, kind):
+            needed = (
+                "Dirichlet transitions are inferred from rv.Trajectories"
+                if trajectories
+                else "a ChoiceModel is fitted to Decisions; rv.from_dataframe makes them from a "
+                "table"
+            )
+            raise ValueError(f"{needed}, and these data are {type(data).__name__}")
+        if isinstance(data, Trajectories):
+            return self._resolve_trajectories(data)
+        # offers without choices say nothing of the value
+        if isinstance(data, Decisions):
+            data.require_choices()
+        prior = resolve_prior(self.value_prior, data)
+        groups, group_of_decision = self._resolve_groups(data)
+        noise = None
+        if isinstance(self.noise, CorrelatedNoise):
+            # labels of actions are needed, which a folder is not asked for
+            noise = resolve_noise(self.noise, data)
+        if noise is not None and isinstance(self.groups, Separate):
+            assert group_of_decision is not None
+            _check_all_offered(noise, group_of_decision[data.decision_of_row], groups)
+        return ResolvedChoiceModel(
+            model=self,
+            data=data,
+            coefficients=data,
+            prior=prior,
+            noise=noise,
+            groups=groups,
+            group_of_decision=group_of_decision,
+        )
+
+    def _resolve_groups(self, data: Any) -> tuple[tuple[Hashable, ...], Ints | None]:
+        """The labels of the groups in the order of first appearance, and whose each decision is."""
+        if isinstance(self.groups, Pooled):
+            return (), None
+        if isinstance(data, ParquetDecisions):
+            raise ValueError("a folder of files is fitted with groups=rv.Pooled() only")
+        labels = data.group_of_decision if isinstance(data, Trajectories) else group_labels(data)
+        groups = tuple(decisions_by_group(labels))
+        # one group says nothing about how groups differ
+        if isinstance(self.groups, Hierarchical) and len(groups) < 2:
+            raise ValueError(
+                f"a population needs two groups or more, and all decisions are by {groups[0]!r}; "
+                "use groups=rv.Pooled()"
+            )
+        return groups, group_positions(labels, groups)
+
+    def _resolve_trajectories(self, data: Trajectories) -> ResolvedChoiceModel:
+        """The same where the rows are unknown; decisions are made at their expectations."""
+        assert isinstance(self.transitions, Dirichlet)
+        concentration, exists = check_concentration(self.transitions, data)
+        process = mean_process(data, concentration, exists)
+        decisions = process.decisions(
+            data.state_position,
+            data.action_position,
+            action_rewards=self.transitions.action_rewards,
+        )
+        groups, group_of_decision = self._resolve_groups(data)
+        return ResolvedChoiceModel(
+            model=self,
+            data=data,
+            coefficients=decisions,
+            prior=resolve_prior(self.value_prior, decisions),
+            noise=None,
+            groups=groups,
+            group_of_decision=group_of_decision,
+            concentration=concentration,
+            exists=exists,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedChoiceModel:
+    """A `ChoiceModel` for one set of data.
+
+    coefficients: their names and blocks, the data themselves where these are decisions. prior: in
+    the coordinates of the data. noise: None where it is independent. groups: N labels, none where
+    all are pooled. group_of_decision: (T,) positions among them. concentration: (M, N, N), and
+    exists: (N, M), of the Dirichlet prior of unknown rows.
+    """
+
+    model: ChoiceModel
+    data: ChoiceData
+    coefficients: Coefficients
+    prior: ResolvedPrior
+    noise: ResolvedNoise | None
+    groups: tuple[Hashable, ...] = ()
+    group_of_decision: Ints | None = None
+    concentration: Floats | None = None
+    exists: Bools | None = None
+
+    @property
+    def kernel(self) -> NoiseArguments:
+        """The law of independent noise, as compiled loops take it."""
+        law = self.model.noise
+        return law.kernel() if isinstance(law, Noise) else NORMAL
+
+    @property
+    def decisions(self) -> Decisions:
+        """The decisions, where they are in memory."""
+        assert isinstance(self.data, Decisions)
+        return self.data
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Everything unknown, in the order in which it is reported."""
+        names = self.coefficients.names
+        coefficient = {"coefficient": names}
+        found: list[Parameter] = []
+        if isinstance(self.model.groups, Hierarchical):
+            pair = {**coefficient, "other_coefficient": names}
+            dims = ("coefficient", "other_coefficient")
+            found += [
+                Parameter("population_mean", ("coefficient",), coefficient),
+                Parameter("population_covariance", dims, pair),
+                Parameter("value", ("group", "coefficient"), {"group": self.groups, **coefficient}),
+            ]
+        else:
+            found.append(Parameter("value", ("coefficient",), coefficient))
+        if self.prior.scale is not None:
+            found.append(Parameter("prior_sd"))
+        if self.noise is not None:
+            labels = self.noise.non_base
+            dims = ("action", "other_action")
+            coords = {"action": labels, "other_action": labels}
+            found.append(Parameter("noise_covariance", dims, coords))
+        if self.concentration is not None:
+            found.append(Parameter("transition", ("cell",), {"cell": self._cell_names()}))
+        # separate groups have all of these, each its own
+        if isinstance(self.model.groups, Separate):
+            found = [
+                Parameter(p.name, ("group", *p.dims), {"group": self.groups, **p.coords})
+                for p in found
+            ]
+        return tuple(found)
+
+    def _cell_names(self) -> tuple[str, ...]:
+        """Each possible transition, state by state, as p(next state | state, action)."""
+        assert isinstance(self.data, Trajectories)
+        assert self.concentration is not None
+        states, actions = self.data.states, self.data.actions
+        cells = np.argwhere(self.concentration.transpose(1, 0, 2) > 0.0).tolist()
+        return tuple(f"p({states[y]} | {states[x]}, {actions[a]})" for x, a, y in cells)
+
+    def split(self) -> dict[Hashable, Any]:
+        """The data of each group by itself, groups in the order in which they first appear."""
+        if isinstance(self.data, Trajectories):
+            assert self.data.groups is not None
+            by_group = decisions_by_group(self.data.groups)
+            return {label: self.data.take(which) for label, which in by_group.items()}
+        by_group = decisions_by_group(group_labels(self.decisions))
+        return {label: self.decisions[which] for label, which in by_group.items()}
+
+    @property
+    def fingerprint_parts(self) -> tuple[Any, ...]:
+        """What a checkpoint must agree with: all that decides the posterior."""
+        prior, noise, data = self.prior, self.noise, self.data
+        parts: list[Any] = [prior.basis, prior.precision, prior.mean, prior.scale]
+        if isinstance(data, Decisions):
+            parts += [data.rows, data.start, data.chosen_row]
+        if self.group_of_decision is not None:
+            parts += [self.group_of_decision, [str(label) for label in self.groups]]
+        if isinstance(self.model.groups, Hierarchical):
+            parts.append(self.model.groups.sd_scale)
+        if self.kernel.kind is not None:
+            parts += [self.kernel.kind.name, self.kernel.kind.digest, self.kernel.parameters]
+        if noise is not None:
+            parts += [noise.labels, noise.base, noise.scale, noise.df, noise.root.tolist()]
+        if isinstance(data, Trajectories):
+            parts += [data.state_position, data.action_position, data.counts]
+            parts += [self.concentration, self.exists]
+        return tuple(parts)
+
+    def refuse_improper(self) -> None:
+        """Under a flat prior, refuse decisions that leave a direction unbounded, and name it.
+
+        The posterior would be improper: it could not be normalised, and chains would drift away.
+        """
+        if not self.prior.flat or not isinstance(self.data, Decisions):
+            return
+        # a linear programme looks for a direction along which no choice speaks against the value
+        unbounded = find_unbounded_direction(
+            self.data, self.prior.basis, self.prior.constant_directions
+        )
+        if unbounded is None:
+            return
+        why = (
+            "every choice agrees with it, however far it is taken"
+            if unbounded.tested
+            else "no choice ever tests it"
+        )
+        raise ValueError(
+            "the posterior under a flat prior is improper along the direction "
+            f"({unbounded}): {why}; use rv.Normal(sd), or decisions that bound this direction"
+        )
+
+
+def _check_all_offered(
+    noise: ResolvedNoise, group_of_row: Ints, groups: tuple[Hashable, ...]
+) -> None:
+    """Refuse separate groups that were not all offered the same actions.
+
+    The noise covariance of each would have other actions, and they could not stand side by side.
+    group_of_row: (P,) positions among the groups.
+    """
+    offered = np.zeros((len(groups), len(noise.labels)), np.bool_)
+    offered[group_of_row, noise.of_row] = True
+    for i, k in np.argwhere(~offered)[:1]:
+        raise ValueError(
+            f"group {groups[i]!r} was never offered {noise.labels[k]!r}; separate groups with "
+            "correlated noise need the same actions: leave out the group, or the action"
+        )

@@ -1,0 +1,150 @@
+"""RankingModel: what is assumed of players whose results are seen.
+
+A player's performance in a game is its skill plus normal noise of variance one; whoever performs
+better is in front. Skills are normal around zero, with a spread that is inferred (half-normal prior
+with sd 2) where no prior is given. A team's skill is the sum of its players'. Where games can be
+tied, a win needs a margin, inferred too (half-normal prior with sd 1).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from revealed.data.rankings import Rankings
+from revealed.models.base import Parameter
+from revealed.models.priors import Flat, Normal
+from revealed.models.propriety import (
+    UnboundedSkillWarning,
+    unbounded_skills,
+    unbounded_team_direction,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class RankingModel:
+    """What is assumed of players; frozen, with a default for each part.
+
+    Parameters
+    ----------
+    prior
+        Of every skill; default: normal, with a spread that is inferred. ``Normal(sd)`` gives it,
+        ``Flat()`` has none and is refused where the games leave some skill unbounded. Under the
+        others that is worth an UnboundedSkillWarning.
+    team_noise
+        "entry" gives a team one noise, "player" one for each of its players.
+
+    Examples
+    --------
+    >>> games = rv.Rankings.from_lists([["ann", "bob"]] * 8 + [["bob", "ann"]] * 2)
+    >>> found = rv.fit(games, rv.RankingModel(prior=rv.Normal(1.0)), draws=500)
+    >>> found.probability_better("ann", "bob") > 0.9
+    True
+    """
+
+    prior: Normal | Flat | None = None
+    team_noise: str = "entry"
+
+    def __post_init__(self) -> None:
+        if self.team_noise not in ("entry", "player"):
+            raise ValueError(f"team_noise must be one of entry, player; it is {self.team_noise!r}")
+        _prior_spread(self.prior)
+
+    def replace(self, **parts: Any) -> RankingModel:
+        """The same model with other parts."""
+        return replace(self, **parts)
+
+    @property
+    def spread(self) -> float | None:
+        """The sd of skills before any game: None to infer it, infinite under a flat prior."""
+        return _prior_spread(self.prior)
+
+    def resolve(self, data: Any) -> ResolvedRankingModel:
+        """The model in terms of these games, checked against them."""
+        if not isinstance(data, Rankings):
+            raise ValueError(
+                "a RankingModel is fitted to Rankings; rv.Rankings.from_lists makes them from "
+                f"lists of names, best first, and these data are {type(data).__name__}"
+            )
+        return ResolvedRankingModel(self, data)
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedRankingModel:
+    """A `RankingModel` for one set of games."""
+
+    model: RankingModel
+    data: Rankings
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Everything unknown, in the order in which it is reported."""
+        found = [Parameter("skill", ("player",), {"player": self.data.names})]
+        if self.model.spread is None:
+            found.append(Parameter("spread"))
+        if self.data.has_ties:
+            found.append(Parameter("margin"))
+        return tuple(found)
+
+    def refuse_improper(self) -> None:
+        """Refuse games that leave a skill unbounded under a flat prior; warn of them otherwise."""
+        _check_bounded(self.data, flat=isinstance(self.model.prior, Flat))
+
+    @property
+    def fingerprint_parts(self) -> tuple[Any, ...]:
+        """What a checkpoint must agree with: all that decides the posterior."""
+        r, spread = self.data, self.model.spread
+        prior = "inferred" if spread is None else repr(spread)
+        return (
+            (r.names, self.model.team_noise, prior),
+            r.players,
+            r.member_start,
+            r.start,
+            r.tied,
+            r.n_ordered,
+        )
+
+
+def _prior_spread(prior: Normal | Flat | None) -> float | None:
+    """The sd of skills that a prior says: None to infer it, infinite under a flat prior."""
+    if prior is None:
+        return None
+    if isinstance(prior, Flat):
+        return math.inf
+    # skills are exchangeable before any game: one mean, zero, and one sd
+    plain = isinstance(prior, Normal) and prior.sum_to_zero is None and not np.any(prior.mean)
+    if plain and prior.covariance is None and isinstance(prior.sd, int | float | np.number):
+        sd = float(prior.sd)
+        if 0.0 < sd < math.inf:
+            return sd
+        raise ValueError(f"the prior sd of skills must be a positive number; it is {sd:g}")
+    raise ValueError(
+        f"the prior of skills must be rv.Normal(sd) with one number, or rv.Flat(); it is {prior!r}"
+    )
+
+
+def _check_bounded(rankings: Rankings, flat: bool) -> None:
+    """Refuse what a flat prior has no posterior for; warn of what a proper one decides alone.
+
+    The warning points at the caller of `rv.fit`, some calls above.
+    """
+    found = unbounded_skills(rankings)
+    # of teams, sums of skills may be unbounded where no single skill is
+    if flat and not found and not (rankings.sizes == 1).all():
+        direction = unbounded_team_direction(rankings)
+        found = [] if direction is None else [f"no game contradicts the direction ({direction})"]
+    if found and flat:
+        raise ValueError(
+            f"{found[0]}, so there is no posterior under a flat prior; give rv.Normal(sd), or "
+            "leave the prior out"
+        )
+    if found:
+        warnings.warn(
+            f"{'; '.join(found)}: there the prior alone sets limits to skills",
+            UnboundedSkillWarning,
+            stacklevel=6,
+        )

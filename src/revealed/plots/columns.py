@@ -1,0 +1,175 @@
+"""Which numbers of a posterior a figure shows: by kind, and how many of each.
+
+The columns of a posterior are of several kinds, such as values and transition probabilities.
+Numbers of one kind share a scale and a prior, and the kinds that a fit is made for come first where
+not all can be shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from revealed._types import Floats, Ints
+from revealed.plots.style import LIMITS
+from revealed.results.base import Columns, Posterior
+from revealed.results.hierarchical import HierarchicalPosterior
+from revealed.results.ranking import RankingPosterior
+from revealed.results.separate import SeparatePosterior
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """Columns of one kind.
+
+    label: what they are. where: (n,) their positions. main: whether they are what the fit is made
+    for. low, high: what they cannot pass, such as zero for an sd.
+    """
+
+    label: str
+    where: Ints
+    main: bool = True
+    low: float = -np.inf
+    high: float = np.inf
+
+
+def column_kinds(post: Posterior) -> list[Kind]:
+    """The columns of any posterior by kind, in the order of `post.columns()`."""
+    if isinstance(post, SeparatePosterior):
+        # every group has the same columns, one group after the other
+        part = column_kinds(post.select(group=post.groups[0]))
+        width = sum(len(kind.where) for kind in part)
+        first = width * np.arange(len(post.groups))[:, None]
+        return [replace(kind, where=(first + kind.where).ravel()) for kind in part]
+    kinds: list[Kind] = []
+
+    def add(label: str, count: int, **more: Any) -> None:
+        before = sum(len(kind.where) for kind in kinds)
+        kinds.append(Kind(label, before + np.arange(count), **more))
+
+    if isinstance(post, RankingPosterior):
+        add("skill", len(post.names))
+        for name, label in (("spread", "spread of skills"), ("margin", "margin of a tie")):
+            if name in post.draws:
+                add(label, 1, main=False, low=0.0)
+        return kinds
+    count = len(post.resolved.coefficients.names)
+    if isinstance(post, HierarchicalPosterior):
+        add("population mean", count)
+        add("population sd", count, low=0.0)
+    else:
+        add("value", count)
+    if "prior_sd" in post.draws:
+        add("prior sd", 1, main=False, low=0.0)
+    if "noise_covariance" in post.draws:
+        size = post.draws["noise_covariance"].shape[-1]
+        add("noise covariance", size * (size + 1) // 2, main=False)
+    if "transition" in post.draws:
+        cells = post.draws["transition"].shape[-1]
+        add("transition probability", cells, main=False, low=0.0, high=1.0)
+    return kinds
+
+
+def prior_moments(post: Posterior) -> Floats:
+    """(2, n) mean and sd of the normal prior of each column; NaN where none is known.
+
+    Known are those of values and of a population's mean. Where the prior's sd was inferred, it is
+    taken at its median.
+    """
+    if isinstance(post, SeparatePosterior):
+        return np.hstack([prior_moments(post.select(group=label)) for label in post.groups])
+    moments = np.full((2, sum(len(kind.where) for kind in column_kinds(post))), np.nan)
+    if isinstance(post, RankingPosterior) or post.resolved.prior.flat:
+        return moments
+    prior = post.resolved.prior
+    if prior.scale is not None:
+        prior = prior.at_scale(float(np.median(post.draws["prior_sd"])))
+    # the diagonal of basis P^-1 basis'
+    covariance = np.linalg.inv(prior.precision)
+    variance = np.einsum("ki,ij,kj->k", prior.basis, covariance, prior.basis)
+    moments[:, : len(variance)] = prior.mean, np.sqrt(variance)
+    return moments
+
+
+def columns_to_show(
+    post: Posterior, columns: Columns, most: int = LIMITS.panels, *, main_first: bool = False
+) -> tuple[Ints, str]:
+    """Which columns get a panel, or a row, and a sentence where that is not all of them.
+
+    Of too many, those with the fewest effective draws. main_first: only then those of other kinds
+    than the main ones.
+    """
+    count = len(columns.names)
+    if count <= most:
+        return np.arange(count), ""
+    # those that mix worst are those to look at; what cannot move, last
+    ess = np.where(columns.fixed, np.inf, post.summary().ess_bulk)
+    kinds, other = column_kinds(post), np.zeros(count, np.bool_)
+    for kind in kinds:
+        other[kind.where] = main_first and not kind.main
+    shown = np.sort(np.lexsort((ess, other))[:most])
+    if other.any():
+        return shown, (
+            f"Shown are {most} of {count} quantities, {kinds[0].label}s before others; of each "
+            "kind, those with the fewest effective draws."
+        )
+    return shown, (
+        f"Shown are the {most} quantities with the fewest effective draws; {count - most} are left "
+        "out."
+    )
+
+
+def columns_with_intervals(
+    columns: Columns, kinds: list[Kind]
+) -> tuple[list[tuple[Kind, Ints]], str]:
+    """Which columns of each kind get a line, and a sentence where that is not all of them.
+
+    Up to forty lines: the main kinds share them, others have what is left. A number that is alone
+    of its kind is always shown.
+    """
+    left = LIMITS.intervals
+    taken: dict[str, Ints] = {}
+    several = [kind for kind in kinds if len(kind.where) > 1]
+    several.sort(key=lambda kind: not kind.main)
+    for i, kind in enumerate(several):
+        sharing = sum(later.main for later in several[i:]) if kind.main else 1
+        # a population's sds are shown of the same coefficients as its means
+        paired = i > 0 and kind.main and len(kind.where) == len(several[0].where)
+        taken[kind.label] = (
+            kind.where[np.isin(several[0].where, taken[several[0].label])]
+            if paired
+            else _pick(columns, kind, left // sharing)
+        )
+        left -= len(taken[kind.label])
+    every = [(kind, taken.get(kind.label, kind.where)) for kind in kinds]
+    shown = [(kind, where) for kind, where in every if len(where)]
+    count, lines = len(columns.names), sum(len(where) for _, where in shown)
+    if lines == count:
+        return shown, ""
+    return shown, (
+        f"Shown are {lines} of {count}: {kinds[0].label}s that are most clearly not zero before "
+        f"others; {count - lines} are left out."
+    )
+
+
+def _pick(columns: Columns, kind: Kind, most: int) -> Ints:
+    """Positions of so many columns of a kind, in order: those most clearly not zero.
+
+    Of numbers that cannot be negative, which are never zero, the first.
+    """
+    if kind.low >= 0.0:
+        return kind.where[:most]
+    # what cannot move is known without any data
+    movable = kind.where[~columns.fixed[kind.where]]
+    if len(kind.where) <= most or not len(movable):
+        return kind.where[:most]
+    draws = columns.draws[:, :, movable].reshape(-1, len(movable))
+    return movable[most_clearly_not_zero(draws, most)]
+
+
+def most_clearly_not_zero(draws: Floats, most: int) -> Ints:
+    """Positions of so many quantities of (S, n) draws whose medians are most sds from zero."""
+    distance = np.abs(np.median(draws, axis=0)) / np.maximum(draws.std(axis=0), 1e-300)
+    return np.sort(np.argsort(-distance, kind="stable")[:most])

@@ -1,0 +1,184 @@
+"""The part of a report about predictions of the data that a posterior was inferred from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from revealed._types import Floats
+from revealed._validation import Seed, as_generator
+from revealed.data.decisions import Decisions
+from revealed.data.rankings import Rankings
+from revealed.plots.prediction import calibration
+from revealed.plots.report_html import picture
+from revealed.results.base import Posterior
+from revealed.results.loo import MAX_PARETO_K, LeaveOneOut, leave_one_out
+from revealed.results.mdp import MDPPosterior
+from revealed.results.prediction import Prediction
+from revealed.results.ranking import RankingPosterior
+from revealed.results.separate import SeparatePosterior
+from revealed.results.text import count_things
+
+
+@dataclass(frozen=True)
+class PredictionBudget:
+    """How many draws the data are predicted from, so that a page takes about half a minute.
+
+    Attributes
+    ----------
+    cells
+        Draws times rows; with more, only some of the draws are used, and the last digits of the
+        scores depend on which.
+    cells_of_correlated_noise
+        The same where probabilities are integrals, which take about ten times as long.
+    min_draws
+        At least so many: with fewer, scores depend on which were picked.
+    """
+
+    cells: int = 5_000_000
+    cells_of_correlated_noise: int = 1_000_000
+    min_draws: int = 50
+
+
+BUDGET = PredictionBudget()
+
+
+def prediction_section(post: Posterior, seed: Seed) -> str:
+    """Scores of the posterior on its own data, in words and a figure, and leave-one-out."""
+    some = with_fewer_draws(post, seed)
+    used, total = np.prod(some.shape), np.prod(post.shape)
+    picked = (
+        f"<p>Worked out from {used} of {total} draws, picked at random, which keeps this page from "
+        "taking long.</p>"
+        if used < total
+        else ""
+    )
+    if isinstance(some, RankingPosterior):
+        return _games_in_words(some) + picked
+    how = "revealed predict" if hasattr(some, "known_noise") else "posterior.predict"
+    return _choices_in_words(predict_own(some), some.loo(), how) + picked
+
+
+def with_fewer_draws(post: Posterior, seed: Seed) -> Posterior:
+    """The same posterior with no more draws than can be predicted from, as one chain."""
+    correlated = "noise_covariance" in post.draws
+    cells = BUDGET.cells_of_correlated_noise if correlated else BUDGET.cells
+    enough = max(BUDGET.min_draws, cells // _count_rows(post))
+    total = int(np.prod(post.shape))
+    if total <= enough:
+        return post
+    which = np.sort(as_generator(seed).choice(total, enough, replace=False))
+    draws = {
+        name: array.reshape(total, *array.shape[2:])[which][None]
+        for name, array in post.draws.items()
+    }
+    settings = {name: value for name, value in post.settings.items() if name != "draws"}
+    return type(post)(draws, post.data, post.model, post.sampler, {}, settings)
+
+
+def _count_rows(post: Posterior) -> int:
+    """How many rows there are to predict: actions of all decisions, or entries of all games."""
+    if isinstance(post.data, Decisions):
+        return len(post.data.rows)
+    if isinstance(post.data, Rankings):
+        return int(post.data.start[-1])
+    return len(post.data) * len(post.data.actions)
+
+
+def predict_own(post: Posterior) -> Prediction:
+    """The prediction of the choices that a posterior was inferred from."""
+    if isinstance(post, SeparatePosterior):
+        return _join([predict_own(post.select(group=label)) for label in post.groups])
+    if isinstance(post, MDPPosterior):
+        seen = post.trajectories
+        return post.predict(seen.state_position, seen.action_position)
+    found: Prediction = post.predict(post.data)  # type: ignore[attr-defined]
+    return found
+
+
+def _join(parts: list[Prediction]) -> Prediction:
+    """The predictions of several groups as one, a group after the other."""
+    before = np.cumsum([0, *(len(part.probabilities) for part in parts)])
+    starts = [part.decisions.start[:-1] + n for part, n in zip(parts, before, strict=False)]
+    decisions = Decisions(
+        np.concatenate([part.decisions.rows for part in parts]),
+        np.append(np.concatenate(starts), before[-1]),
+        np.concatenate([part.decisions.chosen for part in parts]),
+    )
+    logs = [part.log_probability_chosen for part in parts]
+    return Prediction(
+        np.concatenate([part.probabilities for part in parts]),
+        "average",
+        decisions,
+        np.concatenate(logs),  # type: ignore[arg-type]
+    )
+
+
+def _choices_in_words(prediction: Prediction, loo: LeaveOneOut, how: str) -> str:
+    """Error, log score, leave-one-out and calibration; how: what predicts other decisions."""
+    # the error of somebody who picks an action blindly
+    guessing = 1.0 - (1.0 / prediction.decisions.sizes).mean()
+    blind = -np.log(prediction.decisions.sizes).mean()
+    figure = picture(
+        calibration(prediction),
+        "How often predictions came true, by how probable they were said to be; points near the "
+        "diagonal are right.",
+    )
+    count = len(prediction.decisions)
+    return (
+        f"<p>Asked for the most likely action in each of the {count_things(count, 'decision')} "
+        f"it was learnt from, it is wrong in <strong>{prediction.error_rate:.1%}</strong> (the "
+        f"paper's E_a); a blind guess would be wrong in {guessing:.1%}. It is "
+        f"{prediction.confidence.mean():.0%} sure on average and right in "
+        f"{1.0 - prediction.error_rate:.0%}. The mean log probability of what was chosen (log "
+        f"score) is {prediction.log_score:.3f}; 0 would be perfect, and a blind guess has "
+        f"{blind:.3f}.</p>"
+        "<p>These decisions are the ones it learnt from, so this flatters it: judge it by "
+        f"decisions it has not seen, with <code>{how}</code>.</p>"
+        f"{_loo_in_words(loo, 'decision')}{figure}"
+    )
+
+
+def _games_in_words(post: RankingPosterior) -> str:
+    """The log probability of the games, and leave-one-out."""
+    logs = post.log_likelihood().reshape(-1, len(post.rankings))
+    mean = (logsumexp(logs, axis=0) - np.log(len(logs))).mean()
+    blind = "."
+    if not post.rankings.has_ties:
+        blind = (
+            f", and somebody to whom all orders are equally likely has "
+            f"{_log_blind_order(post.rankings).mean():.3f}."
+        )
+    return (
+        f"<p>The {count_things(len(post.rankings), 'game')} it was learnt from ended as they did "
+        f"with a mean log probability of <strong>{mean:.3f}</strong>; 0 would be perfect{blind} "
+        "It learnt from these games, so this flatters it.</p>"
+        f"{_loo_in_words(leave_one_out(logs), 'game')}"
+    )
+
+
+def _log_blind_order(rankings: Rankings) -> Floats:
+    """(G,) the log probability of what is known of each order, if all orders are equally likely."""
+    entries = np.diff(rankings.start)
+    return np.asarray(gammaln(entries - rankings.n_ordered + 1) - gammaln(entries + 1))
+
+
+def _loo_in_words(loo: LeaveOneOut, thing: str) -> str:
+    """How well each observation is predicted from the others, and whether that can be relied on."""
+    count = len(loo.pointwise)
+    bad = loo.n_high_pareto_k
+    hangs = "it" if bad == 1 else "each of them"
+    trust = (
+        f"The estimate can be relied on for every {thing} (Pareto k at most {MAX_PARETO_K:g})."
+        if not bad
+        else f"For {count_things(bad, thing)} of {count} it cannot be relied on (Pareto k above "
+        f"{MAX_PARETO_K:g}): too much hangs on {hangs}."
+    )
+    return (
+        f"<p>Left out one at a time, and predicted from the others (PSIS-LOO), a {escape(thing)} "
+        f"has a mean log probability of <strong>{loo.elpd / count:.3f}</strong>; together "
+        f"(elpd) {loo.elpd:.1f}, standard error {loo.se:.1f}. {trust}</p>"
+    )

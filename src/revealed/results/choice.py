@@ -1,0 +1,176 @@
+"""ChoicePosterior: what one controller values, and what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revealed._types import Bools, Floats
+from revealed._validation import Seed
+from revealed.data.decisions import Decisions
+from revealed.models.choice import ChoiceModel
+from revealed.models.likelihood import log_likelihood
+from revealed.models.noise import Noise, NoiseCovariance, ResolvedNoise
+from revealed.models.priors import Prior, ResolvedPrior
+from revealed.results.base import Columns, Posterior
+from revealed.results.identification import Identification, identify
+from revealed.results.policy import Policy, policy
+from revealed.results.prediction import Prediction, predict
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ChoicePosterior(Posterior):
+    """Draws of one value for all decisions.
+
+    ``draws["value"]`` is (chain, draw, K); where the noise covariance was inferred,
+    ``draws["noise_covariance"]`` is (chain, draw, D, D), of the actions' noise less the base's; and
+    where the prior's sd was, ``draws["prior_sd"]`` is (chain, draw).
+
+    Examples
+    --------
+    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
+    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
+    >>> post = rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.0)))
+    >>> post.names[post.mean().argmax()], post["tea"].shape, post.values.shape
+    ('tea', (4, 1000), (4000, 2))
+    >>> post.predict(d[:1]).predicted
+    array([0])
+    """
+
+    @property
+    def decisions(self) -> Decisions:
+        """What it was inferred from."""
+        found: Decisions = self.data
+        return found
+
+    @property
+    def prior(self) -> Prior:
+        """What was assumed of the value before."""
+        found: Prior = self.model.value_prior  # type: ignore[union-attr]
+        return found
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The K coefficient names."""
+        return self.decisions.names
+
+    @property
+    def values(self) -> Floats:
+        """(chains * draws, K) the draws of the value, chains one after the other."""
+        return self.stacked("value")
+
+    def __getitem__(self, name: str) -> Floats:
+        """(chain, draw) the draws of one coefficient."""
+        # a typing error in a name is best answered with the names
+        if name not in self.names:
+            some = ", ".join(self.names[:8]) + (", ..." if len(self.names) > 8 else "")
+            raise ValueError(f"there is no coefficient {name!r}; there are {some}")
+        return self.draws["value"][:, :, self.names.index(name)]
+
+    @property
+    def resolved_noise(self) -> ResolvedNoise:
+        """Which labels the noise covariance has; refuses where noise is independent."""
+        found: ResolvedNoise | None = self.resolved.noise
+        if found is None:
+            raise ValueError("the noise of this posterior is independent and has no covariance")
+        return found
+
+    @property
+    def known_noise(self) -> Noise | NoiseCovariance:
+        """The noise as predictions need it.
+
+        With a covariance, the draws of it, chains one after the other.
+        """
+        assert isinstance(self.model, ChoiceModel)
+        if isinstance(self.model.noise, Noise):
+            return self.model.noise
+        # covariances and coefficients of one draw belong together: both in the order of `values`
+        noise = self.resolved_noise
+        return NoiseCovariance(
+            noise.labels[noise.base], noise.non_base, self.stacked("noise_covariance")
+        )
+
+    @property
+    def resolved_prior(self) -> ResolvedPrior:
+        """The prior in the coordinates of the decisions.
+
+        Where its sd was inferred, it is taken at the median of the draws of it.
+        """
+        prior: ResolvedPrior = self.resolved.prior
+        if prior.scale is None:
+            return prior
+        return prior.at_scale(float(np.median(self.draws["prior_sd"])))
+
+    def columns(self) -> Columns:
+        """The coefficients, then the prior's sd and the noise covariance, where inferred."""
+        draws, names = [self.draws["value"]], list(self.names)
+        fixed = [fixed_coefficients(self.decisions, self.prior)]
+        # an inferred sd mixes worst of all where it mixes badly, so that it must be looked at
+        if "prior_sd" in self.draws:
+            draws.append(self.draws["prior_sd"][:, :, None])
+            names.append("(prior sd)")
+            fixed.append(np.zeros(1, np.bool_))
+        if "noise_covariance" in self.draws:
+            covariance, noise = self.draws["noise_covariance"], self.resolved_noise
+            i, j = np.tril_indices(covariance.shape[-1])
+            draws.append(covariance[:, :, i, j])
+            names += covariance_names(noise.non_base)
+            # the scale of the covariance is fixed, on one scale by its first element
+            fixed.append((i + j == 0) & (noise.scale == "first" or len(noise.non_base) == 1))
+        return Columns(np.concatenate(draws, axis=2), tuple(names), np.concatenate(fixed))
+
+    def log_likelihood(self) -> Floats:
+        """(chain, draw, T) the exact log-likelihood of every choice under every draw."""
+        found = log_likelihood(self.decisions, self.values, self.known_noise)
+        return found.reshape(*self.shape, len(self.decisions))
+
+    def predict(
+        self, decisions: Decisions, method: str = "average", *, seed: Seed = 0
+    ) -> Prediction:
+        """What is chosen in each of these decisions; see ``rv.predict``.
+
+        Parameters
+        ----------
+        decisions
+            What is offered. Where choices were seen, the prediction can be scored against them.
+        method
+            "average", "vote" or "point".
+        seed
+            Of the votes' noise.
+        """
+        return predict(self, decisions, method, seed=seed)
+
+    def policy(self, decisions: Decisions) -> Policy:
+        """Which action is best in each of these decisions, and how sure that is."""
+        return policy(self, decisions)
+
+    def identification(self) -> Identification:
+        """What the decisions identify, and what only the prior says; print it for a report."""
+        return identify(self)
+
+    def _contents(self) -> str:
+        return f"{len(self.names)} coefficients"
+
+
+def covariance_names(labels: tuple[Any, ...]) -> list[str]:
+    """The names of a covariance's lower triangle, row by row."""
+    i, j = np.tril_indices(len(labels))
+    return [
+        f"var({labels[a]})" if a == b else f"cov({labels[a]}, {labels[b]})"
+        for a, b in zip(i.tolist(), j.tolist(), strict=True)
+    ]
+
+
+def fixed_coefficients(decisions: Decisions, prior: Prior) -> Bools:
+    """(K,) which coefficients can only be zero, being alone in a block that sums to zero.
+
+    They never move, which is not a fault of the sampler.
+    """
+    blocks, sum_to_zero = decisions.blocks, prior.sum_to_zero
+    alone = [
+        block.size == 1 and (block.sum_to_zero if sum_to_zero is None else sum_to_zero)
+        for block in blocks
+    ]
+    return np.repeat(alone, [block.size for block in blocks])

@@ -1,0 +1,333 @@
+"""HierarchicalPosterior: draws of what many groups have in common, and of each of them.
+
+    v_i ~ N(mean, covariance)   for each group i
+
+Mean, covariance and all v_i are drawn together; a group never seen before is predicted from mean
+and covariance alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from revealed._types import Floats, Ints
+from revealed._validation import Seed, as_generator
+from revealed.data.decisions import Decisions
+from revealed.data.groups import decisions_by_group, group_labels
+from revealed.models.choice import ChoiceModel
+from revealed.models.groups import Pooled
+from revealed.models.likelihood import log_likelihood, posterior_mode
+from revealed.models.noise import Noise
+from revealed.models.priors import Normal, coordinates, resolve_prior
+from revealed.results.base import Columns, Posterior
+from revealed.results.choice import ChoicePosterior, fixed_coefficients
+from revealed.results.prediction import Prediction, predict
+from revealed.results.prediction_by_group import predict_by_group
+from revealed.results.summary import Summary
+
+
+@dataclass(frozen=True, eq=False)
+class Shrinkage:
+    """Each group alone, and as one of many; arrays are (N, K).
+
+    unpooled: the most likely value of each group by itself, under the prior of the population mean.
+    pooled: the posterior mean as one of the population. centre: (K,) the population's mean.
+    """
+
+    names: tuple[str, ...]
+    groups: tuple[Hashable, ...]
+    decisions: Ints
+    unpooled: Floats
+    pooled: Floats
+    centre: Floats
+
+    @property
+    def shrinkage_factor(self) -> Floats:
+        """(K,) sd between pooled estimates, as a share of that between unpooled ones."""
+        return np.asarray(self.pooled.std(axis=0) / np.maximum(self.unpooled.std(axis=0), 1e-300))
+
+    def __str__(self) -> str:
+        # a line a coefficient
+        lines = [
+            f"{len(self.groups)} groups with {np.median(self.decisions):g} decisions each (median)"
+        ]
+        wide = max(map(len, self.names))
+        for k, name in enumerate(self.names):
+            lines.append(
+                f"{name.ljust(wide)}  spread of separate estimates "
+                f"{self.unpooled[:, k].std():.3g}, of shrunken ones {self.pooled[:, k].std():.3g} "
+                f"({self.shrinkage_factor[k]:.0%}), "
+                f"about {self.centre[k]:.3g}"
+            )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HierarchicalPosterior(Posterior):
+    """Draws of the population and of all its groups.
+
+    ``draws["population_mean"]`` is (chain, draw, K), ``draws["population_covariance"]``
+    (chain, draw, K, K), and ``draws["value"]`` (chain, draw, N, K), the value of every group.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> rows = rng.normal(size=(300, 2))  # ten people decide fifteen times between two things
+    >>> likes = np.repeat(rng.normal([1.0, -1.0], 0.5, (10, 2)), 30, axis=0)
+    >>> utility = (rows * likes).sum(axis=1) + rng.normal(size=300)
+    >>> best = utility.reshape(-1, 2).argmax(axis=1)
+    >>> d = rv.Decisions(rows, range(0, 301, 2), best, groups=np.repeat(range(10), 15))
+    >>> people = rv.fit(d, rv.ChoiceModel(groups=rv.Hierarchical()), draws=3000)
+    >>> people.select(group=3)
+    <ChoicePosterior: 4 chains of 3000 draws, 2 coefficients, ...>
+    >>> people.new_group().mean(axis=0) > 0.0  # draws of somebody never seen
+    array([ True, False])
+    """
+
+    @property
+    def decisions(self) -> Decisions:
+        """What it was inferred from, with their groups."""
+        found: Decisions = self.data
+        return found
+
+    @property
+    def prior(self) -> Normal:
+        """Of the population's mean."""
+        prior = self.model.value_prior  # type: ignore[union-attr]
+        assert isinstance(prior, Normal)
+        return prior
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The K coefficient names."""
+        return self.decisions.names
+
+    @property
+    def groups(self) -> tuple[Hashable, ...]:
+        """The N labels, in the order in which they first appear."""
+        found: tuple[Hashable, ...] = self.resolved.groups
+        return found
+
+    @property
+    def population_sd(self) -> Floats:
+        """(chain, draw, K) how far groups differ in each coefficient.
+
+        The roots of the covariance's diagonal.
+        """
+        variance = np.einsum("...kk->...k", self.draws["population_covariance"])
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+    def columns(self) -> Columns:
+        """The population's mean and sd of each coefficient.
+
+        Correlations are left out, being too many to read, and groups have a table of their own.
+        """
+        names = tuple(f"{what} {name}" for what in ("mean", "sd") for name in self.names)
+        draws = np.concatenate([self.draws["population_mean"], self.population_sd], axis=2)
+        fixed = np.tile(fixed_coefficients(self.decisions, self.prior), 2)
+        if "prior_sd" not in self.draws:
+            return Columns(draws, names, fixed)
+        draws = np.concatenate([draws, self.draws["prior_sd"][:, :, None]], axis=2)
+        return Columns(draws, (*names, "(prior sd)"), np.append(fixed, False))
+
+    def summary_of_groups(self) -> Summary:
+        """The summary of every coefficient of every group.
+
+        Computed once and kept, as it takes a while with very many groups.
+        """
+        return self._summary_of_groups
+
+    @cached_property
+    def _summary_of_groups(self) -> Summary:
+        names = tuple(f"{group} {name}" for group in self.groups for name in self.names)
+        draws = self.draws["value"].reshape(*self.shape, -1)
+        fixed = np.tile(fixed_coefficients(self.decisions, self.prior), len(self.groups))
+        return self._summarise(Columns(draws, names, fixed))
+
+    @property
+    def converged(self) -> bool:
+        """Whether nothing speaks against the draws of the population and of every group."""
+        return self.summary().converged and self.summary_of_groups().converged
+
+    @property
+    def message(self) -> str:
+        """In words whether they have converged, or the first problem: others may follow from it."""
+        summary, of_groups = self.summary(), self.summary_of_groups()
+        return (
+            summary.message if of_groups.converged or not summary.converged else of_groups.message
+        )
+
+    def select(self, **coords: Any) -> ChoicePosterior:
+        """The posterior of one group; its prior is the population, as it was inferred on average.
+
+        Parameters
+        ----------
+        **coords
+            ``group=label``, or what the decisions call their groups: ``person="ann"``.
+        """
+        i = self._index(label := self._selected(coords))
+        mean, covariance = self.mean("population_mean"), self.mean("population_covariance")
+        # the covariance of a prior must be positive definite: constants, which no choice depends
+        # on, get variance one
+        constants = coordinates(self.decisions, self.prior.sum_to_zero)[1]
+        prior = Normal(
+            mean=mean,
+            sum_to_zero=self.prior.sum_to_zero,
+            covariance=covariance + constants @ constants.T,
+        )
+        assert isinstance(self.model, ChoiceModel)
+        return ChoicePosterior(
+            {"value": self.draws["value"][:, :, i]},
+            self.decisions[self._decisions_of[label]],
+            self.model.replace(prior=prior, groups=Pooled()),
+            self.sampler,
+            self.sample_stats,
+            self.settings,
+        )
+
+    def _selected(self, coords: dict[str, Any]) -> Hashable:
+        """The label that the arguments of `select` name."""
+        dims = {"group", self.decisions.group_name or "group"}
+        if len(coords) != 1 or not set(coords) <= dims:
+            raise ValueError(
+                f"select takes one label by the name of its groups, {' or '.join(sorted(dims))}; "
+                f"it is given {', '.join(coords) or 'nothing'}"
+            )
+        label: Hashable = next(iter(coords.values()))
+        return label
+
+    def new_group(self, seed: Seed = 0) -> Floats:
+        """(chains * draws, K) values of a group never seen before.
+
+        One from each draw of the population: mean plus root z, root root' the covariance.
+
+        Parameters
+        ----------
+        seed
+            A number or a numpy Generator; the same number gives the same values.
+        """
+        # in the free coordinates, where the covariance is positive definite
+        rng = as_generator(seed)
+        basis = coordinates(self.decisions, self.prior.sum_to_zero)[0]
+        root = np.linalg.cholesky(basis.T @ self.draws["population_covariance"] @ basis)
+        z = rng.standard_normal((*self.shape, basis.shape[1]))
+        offset = np.einsum("...ij,...j->...i", root, z)
+        values = self.draws["population_mean"] + offset @ basis.T
+        return np.asarray(values.reshape(-1, len(self.names)))
+
+    def predict(
+        self,
+        decisions: Decisions,
+        method: str = "average",
+        *,
+        new_groups: Iterable[Hashable] = (),
+        seed: Seed = 0,
+    ) -> Prediction:
+        """What each group will do, given who decides each time.
+
+        Parameters
+        ----------
+        decisions
+            What is offered; their groups say to whom.
+        method
+            "average", "vote" or "point".
+        new_groups
+            Labels of groups never seen before, predicted from the population; any other label that
+            was not in the fit is refused.
+        seed
+            Of the new groups' values, and of the votes' noise.
+        """
+        # a known label that is called new is nearly always a mistake
+        fresh = set(new_groups)
+        for label in fresh:
+            if label in self._positions:
+                raise ValueError(
+                    f"{label!r} is called new, but is one of the {len(self.groups)} groups of this "
+                    "fit"
+                )
+
+        def predict_group(label: Hashable, own: Decisions) -> Prediction:
+            draws = self.new_group(seed) if label in fresh else self._values_of(label)
+            return predict(draws, own, method, seed=seed, noise=self._noise)
+
+        return predict_by_group(self.names, decisions, method, predict_group)
+
+    def log_likelihood(self) -> Floats:
+        """(chain, draw, T) the exact log-likelihood of every choice, under its group's draws."""
+        found = np.empty((*self.shape, len(self.decisions)))
+        for label, which in self._decisions_of.items():
+            logs = log_likelihood(self.decisions[which], self._values_of(label), self._noise)
+            found[:, :, which] = logs.reshape(*self.shape, len(which))
+        return found
+
+    def identification(self) -> Any:
+        """Refused: what the decisions identify is told of one group at a time."""
+        label = self.groups[0]
+        raise ValueError(
+            "what the decisions identify is told of one group at a time, given the population: "
+            f"select(group={label!r}).identification()"
+        )
+
+    def shrinkage(self) -> Shrinkage:
+        """Each group by itself and as one of the population.
+
+        What pooling does: the difference is largest for groups with few decisions.
+        """
+        # alone, a group has the prior of the population's mean and nothing to lean on
+        own_decisions = [self.decisions[self._decisions_of[label]] for label in self.groups]
+        alone = np.array(
+            [
+                posterior_mode(own, resolve_prior(self.prior, own), noise=self.resolved.kernel)[0]
+                for own in own_decisions
+            ]
+        )
+        return Shrinkage(
+            self.names,
+            self.groups,
+            np.array([len(own) for own in own_decisions]),
+            alone,
+            self.mean("value"),
+            self.mean("population_mean"),
+        )
+
+    @property
+    def _noise(self) -> Noise:
+        """The law of every action's noise."""
+        assert isinstance(self.model, ChoiceModel)
+        assert isinstance(self.model.noise, Noise)
+        return self.model.noise
+
+    def _contents(self) -> str:
+        return f"{len(self.groups)} groups, {len(self.names)} coefficients"
+
+    @cached_property
+    def _decisions_of(self) -> dict[Hashable, Ints]:
+        """Which decisions each group made."""
+        return decisions_by_group(group_labels(self.decisions))
+
+    @cached_property
+    def _positions(self) -> dict[Hashable, int]:
+        """The position of each group among the values."""
+        return {label: i for i, label in enumerate(self.groups)}
+
+    def _index(self, label: Hashable) -> int:
+        """The position of a group; refuses one that is not in the fit.
+
+        The sentence says how a new group is predicted.
+        """
+        if label not in self._positions:
+            raise ValueError(
+                f"group {label!r} made none of the decisions of this fit, which knows "
+                f"{len(self.groups)} groups; a new group is predicted from the population, by "
+                f"new_group() or predict(..., new_groups=[{label!r}])"
+            )
+        return self._positions[label]
+
+    def _values_of(self, label: Hashable) -> Floats:
+        """(chains * draws, K) the values of one group."""
+        return self.stacked("value")[:, self._index(label)]

@@ -1,0 +1,71 @@
+"""What kind of model one is, by its parts: all that decides which samplers take it."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from revealed.models.choice import ChoiceModel, ResolvedChoiceModel
+from revealed.models.groups import Hierarchical
+from revealed.models.noise import CorrelatedNoise
+from revealed.models.priors import Flat, Normal
+from revealed.models.ranking import RankingModel, ResolvedRankingModel
+from revealed.models.transitions import Dirichlet
+
+Model = ChoiceModel | RankingModel
+ResolvedModel = ResolvedChoiceModel | ResolvedRankingModel
+PriorKind = Literal["normal", "flat", "inferred sd"]
+
+
+class ModelKind(NamedTuple):
+    """The parts of a model by their kinds, which is all that decides who can sample it.
+
+    Separate groups are as many pooled fits, and count as those.
+    """
+
+    data: Literal["decisions", "trajectories", "rankings"]
+    prior: PriorKind
+    noise: Literal["normal", "other", "correlated"] = "normal"
+    groups: Literal["pooled", "hierarchical"] = "pooled"
+
+    def __str__(self) -> str:
+        # only what is not the default is worth a word
+        words = {
+            "trajectories": "unknown transitions",
+            "rankings": "rankings",
+            "other": "independent noise that is not normal",
+            "correlated": "correlated noise",
+            "hierarchical": "hierarchical groups",
+            "flat": "a flat prior",
+            "inferred sd": "a prior sd that is inferred",
+        }
+        *rest, last = [words[part] for part in self if part in words] or ["choices"]
+        return f"{', '.join(rest)} and {last}" if rest else last
+
+
+def kind_of(model: Model) -> ModelKind:
+    """The kinds of a model's parts."""
+    if isinstance(model, RankingModel):
+        if isinstance(model.prior, Flat):
+            return ModelKind("rankings", "flat")
+        return ModelKind("rankings", "normal" if model.prior is not None else "inferred sd")
+    prior = model.value_prior
+    prior_kind: PriorKind = (
+        "flat"
+        if isinstance(prior, Flat)
+        else "inferred sd"
+        if isinstance(prior, Normal) and prior.infers_sd
+        else "normal"
+    )
+    noise_kind: Literal["normal", "other", "correlated"] = (
+        "correlated"
+        if isinstance(model.noise, CorrelatedNoise)
+        else "normal"
+        if model.noise.kernel().is_normal
+        else "other"
+    )
+    return ModelKind(
+        "trajectories" if isinstance(model.transitions, Dirichlet) else "decisions",
+        prior_kind,
+        noise_kind,
+        "hierarchical" if isinstance(model.groups, Hierarchical) else "pooled",
+    )
