@@ -213,11 +213,6 @@ def test_ways_to_say_who_decided() -> None:
             r"no sampler takes a flat prior and hierarchical groups together; "
             r"give prior=rv.Normal\(sd\) or groups=rv.Separate\(\)",
         ),
-        (
-            lambda d: {"prior": rv.Normal(rv.HalfStudentT())},
-            r"a prior sd that is inferred and hierarchical groups together; "
-            r"give prior=rv.Normal\(sd\) or",
-        ),
         (lambda d: {"init": np.zeros(3)}, 'the sampler "hierarchical" has no use for init'),
         (lambda d: {"sampler": "da"}, 'the sampler "da" is for .*; choose one of auto, hierarch'),
         (

@@ -375,10 +375,6 @@ NOWHERE[1, 2] = 0.0
             r"no sampler takes unknown transitions and a flat prior together; "
             r"give prior=rv.Normal\(sd\) or transitions=rv.Known\(\)",
         ),
-        (
-            {"prior": rv.Normal(rv.HalfStudentT())},
-            "no sampler takes unknown transitions and a prior sd that is inferred together",
-        ),
         ({"draws": 0}, "draws must be a whole number, at least 1"),
         (
             {"draws": 10_000_000_000},

@@ -265,9 +265,9 @@ def fit(d: rv.Decisions, noise: Any, prior: Any = None, **settings: Any) -> Any:
             "not positive definite",
         ),
         (
-            lambda: fit(plain(), rv.CorrelatedNoise(), rv.Normal(rv.HalfStudentT())),
-            "no sampler takes a prior sd that is inferred and correlated noise together; "
-            "give prior=rv.Normal(sd) or noise=rv.NormalNoise()",
+            lambda: fit(plain(), rv.CorrelatedNoise(), rv.Normal(rv.HalfStudentT()), sampler="da"),
+            'the sampler "da" is for correlated noise, and this model has a prior sd that is '
+            "inferred and correlated noise; choose one of auto, ghk-hmc",
         ),
         (
             lambda: rv.fit(

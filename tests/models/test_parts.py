@@ -85,8 +85,8 @@ def test_wrong_parts_are_refused_when_the_model_is_made(make: Any, sentence: str
         ),
         (rv.RankingModel(), ("ranking-hmc",)),
         (rv.RankingModel(prior=rv.Flat()), ("ranking-hmc",)),
+        (rv.ChoiceModel(prior=LEARN, noise=rv.CorrelatedNoise()), ("ghk-hmc",)),
         # combinations that no sampler takes
-        (rv.ChoiceModel(prior=LEARN, noise=rv.CorrelatedNoise()), ()),
         (rv.ChoiceModel(prior=rv.Flat(), groups=rv.Hierarchical()), ()),
         (rv.ChoiceModel(noise=rv.CorrelatedNoise(), groups=rv.Hierarchical()), ()),
         (rv.ChoiceModel(groups=rv.Hierarchical(), transitions=rv.Dirichlet()), ()),
@@ -102,9 +102,9 @@ def test_samplers_for_a_model(model: Any, names: tuple[str, ...]) -> None:
     ("parts", "sentence"),
     [
         (
-            {"prior": LEARN, "noise": rv.CorrelatedNoise()},
-            "no sampler takes a prior sd that is inferred and correlated noise together; "
-            "give prior=rv.Normal(sd) or noise=rv.NormalNoise()",
+            {"prior": rv.Flat(), "groups": rv.Hierarchical()},
+            "no sampler takes a flat prior and hierarchical groups together; "
+            "give prior=rv.Normal(sd) or groups=rv.Separate()",
         ),
         (
             {"groups": rv.Hierarchical(), "noise": rv.CorrelatedNoise()},

@@ -172,14 +172,16 @@ def test_refused_pairs_are_those_that_the_registry_leaves_out() -> None:
         "choices, normal prior": ModelKind("decisions", "normal"),
         "choices, flat prior": ModelKind("decisions", "flat"),
         "choices, inferred prior scale": ModelKind("decisions", "inferred sd"),
+        "choices, noise covariance": ModelKind("decisions", "inferred sd", "correlated"),
     }
     left_out = [
         (model, entry.name)
         for model, kind in kinds.items()
         for entry in REGISTRY.entries
-        if set(entry.kinds) & set(kinds.values()) and kind not in entry.kinds
+        if any(kind._replace(prior=other.prior) == other for other in entry.kinds)
+        and kind not in entry.kinds
     ]
-    assert left_out == [("choices, flat prior", "ibis")]
+    assert left_out == [("choices, flat prior", "ibis"), ("choices, noise covariance", "da")]
     assert [(model, sampler) for model, sampler, _ in evidence_log.offered()[1]] == left_out
 
 

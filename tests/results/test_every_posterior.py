@@ -60,6 +60,18 @@ MODELS: dict[str, tuple[Any, Any]] = {
         rv.ChoiceModel(prior=rv.Normal(2.0), noise=rv.CorrelatedNoise(base="car")),
     ),
     "hierarchical": (people, rv.ChoiceModel(groups=rv.Hierarchical(3.0))),
+    "correlated noise, inferred sd": (
+        people,
+        rv.ChoiceModel(prior=rv.Normal(rv.HalfStudentT()), noise=rv.CorrelatedNoise(base="car")),
+    ),
+    "hierarchical, inferred sd": (
+        people,
+        rv.ChoiceModel(prior=rv.Normal(rv.HalfStudentT()), groups=rv.Hierarchical()),
+    ),
+    "transitions, inferred sd": (
+        walks,
+        rv.ChoiceModel(prior=rv.Normal(rv.HalfStudentT()), transitions=rv.Dirichlet()),
+    ),
     "separate": (people, rv.ChoiceModel(prior=rv.Normal(2.0), groups=rv.Separate())),
     "separate, inferred sd": (
         people,
@@ -88,8 +100,11 @@ CLASSES = {
     "choices": rv.ChoicePosterior,
     "inferred sd": rv.ChoicePosterior,
     "correlated noise": rv.ChoicePosterior,
+    "correlated noise, inferred sd": rv.ChoicePosterior,
     "hierarchical": rv.HierarchicalPosterior,
+    "hierarchical, inferred sd": rv.HierarchicalPosterior,
     "transitions": rv.MDPPosterior,
+    "transitions, inferred sd": rv.MDPPosterior,
     "ranking": rv.RankingPosterior,
     "ranking, given spread": rv.RankingPosterior,
 }

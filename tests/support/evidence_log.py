@@ -175,9 +175,18 @@ def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:
     noise = rv.CorrelatedNoise()
     return [
         *((plain, rv.ChoiceModel(prior=prior)) for prior in (normal, flat, inferred)),
-        *((labelled, rv.ChoiceModel(prior=prior, noise=noise)) for prior in (normal, flat)),
-        (seen, rv.ChoiceModel(prior=normal, transitions=rv.Dirichlet())),
-        (labelled, rv.ChoiceModel(prior=normal, groups=rv.Hierarchical())),
+        *(
+            (labelled, rv.ChoiceModel(prior=prior, noise=noise))
+            for prior in (normal, flat, inferred)
+        ),
+        *(
+            (seen, rv.ChoiceModel(prior=prior, transitions=rv.Dirichlet()))
+            for prior in (normal, inferred)
+        ),
+        *(
+            (labelled, rv.ChoiceModel(prior=prior, groups=rv.Hierarchical()))
+            for prior in (normal, inferred)
+        ),
         *((games, rv.RankingModel(prior=prior)) for prior in (normal, flat, None)),
     ]
 

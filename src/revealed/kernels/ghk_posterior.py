@@ -35,6 +35,7 @@ from revealed.kernels.ghk import (
     log_mean_weights_backward,
     make_ghk_workspace,
 )
+from revealed.kernels.prior_scale import MarginalPrior, log_prior_of_quad
 from revealed.kernels.vectors import dot
 
 
@@ -42,7 +43,8 @@ class GHKLogPosterior(NamedTuple):
     """What the log posterior depends on besides theta and z.
 
     design (R, K): rows of the rivals less the chosen one's. basis (K, F): u = basis q. precision
-    (F, F) and mean (F,): the prior of q on the reported scale. base: its position among the
+    (F, F) and mean (F,): the prior of q on the reported scale, marginal over its sd where that is
+    inferred. base: its position among the
     labels. df and centre_root (D, D): the inverse Wishart prior IW(df, C C') of the noise.
     scaled_by_trace: whether the reported covariance has trace D; else its first entry is one.
     """
@@ -52,6 +54,7 @@ class GHKLogPosterior(NamedTuple):
     basis: Floats
     precision: Floats
     mean: Floats
+    marginal: MarginalPrior
     base: int
     df: float
     centre_root: Floats
@@ -220,15 +223,19 @@ def add_coefficient_prior(
     scale_power = float(n_free)
     total += scale_power * math.log(scale)
     grad_scale = scale_power / scale
+    # the quadratic form (s q - mean)' precision (s q - mean), row by row
+    precision_times_offset, quad = np.zeros(n_free), 0.0
     for i in range(n_free):
-        # the quadratic form (s q - mean)' precision (s q - mean) / 2, row by row
-        offset, precision_times_offset = scale * theta[i] - target.mean[i], 0.0
         for j in range(n_free):
-            precision_times_offset += target.precision[i, j] * (scale * theta[j] - target.mean[j])
-        total -= 0.5 * offset * precision_times_offset
-        gradient[i] -= scale * precision_times_offset
-        grad_scale -= precision_times_offset * theta[i]
-    return total, grad_scale
+            precision_times_offset[i] += target.precision[i, j] * (
+                scale * theta[j] - target.mean[j]
+            )
+        quad += (scale * theta[i] - target.mean[i]) * precision_times_offset[i]
+    log_prior, precision = log_prior_of_quad(target.marginal, quad)
+    for i in range(n_free):
+        gradient[i] -= scale * precision * precision_times_offset[i]
+        grad_scale -= precision * precision_times_offset[i] * theta[i]
+    return total + log_prior, grad_scale
 
 
 @compiled

@@ -131,6 +131,29 @@ def interpolate_log_marginal(table: Floats, quad: float) -> tuple[float, float]:
     )
 
 
+class MarginalPrior(NamedTuple):
+    """The prior of a value whose scale may be inferred: normal, or with the scale integrated out.
+
+    table: of the log prior in log Q, empty where the scale is given. pole_softening: how much
+    further out, in Q, the slope is taken; see `LogPosterior`.
+    """
+
+    table: Floats
+    pole_softening: float
+
+
+@compiled_internal
+def log_prior_of_quad(prior: MarginalPrior, quad: float) -> tuple[float, float]:
+    """The log prior at Q up to a constant, and the precision by which its slope is that of -Q / 2.
+
+    Any slope that depends on the position alone leaves the law of Hamiltonian paths exact.
+    """
+    if prior.table.size == 0:
+        return -0.5 * quad, 1.0
+    precision = interpolate_log_marginal(prior.table, quad + prior.pole_softening)[1]
+    return interpolate_log_marginal(prior.table, quad)[0], precision
+
+
 @inlined_formula
 def _log_density(u: float, a: float, c: float, z: float) -> tuple[float, float]:
     """Log density of u given Q, up to a constant, and its slope in u."""

@@ -34,6 +34,7 @@ from revealed.kernels.hmc import (
 )
 from revealed.kernels.log_density import log_density_of
 from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.prior_scale import MarginalPrior, log_prior_of_quad
 from revealed.kernels.vectors import dot
 
 # Shares of g that an update of a row keeps: none, half, most; one of them is drawn each time. None
@@ -72,10 +73,11 @@ class RowChoices(NamedTuple):
 
 
 class ValuePrior(NamedTuple):
-    """The normal prior of v: precision (K, K) and mean (K,)."""
+    """The normal prior of v: precision (K, K) and mean (K,), marginal over an inferred sd."""
 
     precision: Floats
     mean: Floats
+    marginal: MarginalPrior
 
 
 class ValueAndRows(NamedTuple):
@@ -185,11 +187,13 @@ def log_posterior(
     Its gradients go into work.grad_v and work.grad_t.
     """
     # prior of v; utilities; prior of t, with the Jacobian of the logarithm in it
-    total = 0.0
-    offset = v - prior.mean
+    offset, quad = v - prior.mean, 0.0
     for k in range(v.size):
         work.grad_v[k] = -dot(prior.precision[k], offset)
-        total += 0.5 * offset[k] * work.grad_v[k]
+        quad -= offset[k] * work.grad_v[k]
+    total, precision = log_prior_of_quad(prior.marginal, quad)
+    for k in range(v.size):
+        work.grad_v[k] *= precision
     for r in range(rows.reward_index.size):
         work.utility[r] = compute_row(rows, r, t, v, work.probabilities)
         work.grad_utility[r] = 0.0

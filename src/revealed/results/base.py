@@ -130,7 +130,7 @@ class Posterior:
         Refuses other shapes, and names the first number that is not finite.
         """
         expected = [parameter.name for parameter in self.parameters]
-        if list(self.draws) != expected:
+        if set(self.draws) != set(expected):
             raise ValueError(
                 f"this model has the parameters {', '.join(expected)}, and there are draws of "
                 f"{', '.join(self.draws) or 'none'}"

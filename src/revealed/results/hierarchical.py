@@ -23,7 +23,7 @@ from revealed.models.choice import ChoiceModel
 from revealed.models.groups import Pooled
 from revealed.models.likelihood import log_likelihood, posterior_mode
 from revealed.models.noise import Noise
-from revealed.models.priors import Normal, coordinates, resolve_prior
+from revealed.models.priors import Normal, ResolvedPrior, coordinates, resolve_prior
 from revealed.results.base import Columns, Posterior
 from revealed.results.choice import ChoicePosterior, fixed_coefficients
 from revealed.results.prediction import Prediction, predict
@@ -282,7 +282,7 @@ class HierarchicalPosterior(Posterior):
         own_decisions = [self.decisions[self._decisions_of[label]] for label in self.groups]
         alone = np.array(
             [
-                posterior_mode(own, resolve_prior(self.prior, own), noise=self.resolved.kernel)[0]
+                posterior_mode(own, self._prior_of(own), noise=self.resolved.kernel)[0]
                 for own in own_decisions
             ]
         )
@@ -301,6 +301,13 @@ class HierarchicalPosterior(Posterior):
         assert isinstance(self.model, ChoiceModel)
         assert isinstance(self.model.noise, Noise)
         return self.model.noise
+
+    def _prior_of(self, decisions: Decisions) -> ResolvedPrior:
+        """The prior of the mean for these decisions, at the median of its sd where inferred."""
+        prior = resolve_prior(self.prior, decisions)
+        if prior.scale is None:
+            return prior
+        return prior.at_scale(float(np.median(self.draws["prior_sd"])))
 
     def _contents(self) -> str:
         return f"{len(self.groups)} groups, {len(self.names)} coefficients"

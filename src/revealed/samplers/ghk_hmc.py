@@ -27,7 +27,7 @@ from revealed.kernels.ghk_posterior import (
     unpack_noise_root,
 )
 from revealed.kernels.hmc import PathPlan, init_dual_averaging, make_path_statistics
-from revealed.models.likelihood import posterior_mode
+from revealed.models.likelihood import at_likely_scale, posterior_mode
 from revealed.models.noise import ResolvedNoise
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.adaptation import (
@@ -40,6 +40,7 @@ from revealed.samplers.adaptation import (
     settle_step_size,
 )
 from revealed.samplers.base import Draws, State, Stats
+from revealed.samplers.inferred_scale import marginal_prior, sample_with_scale
 from revealed.samplers.per_draw import multiply_draws
 
 
@@ -103,13 +104,18 @@ class GHKSampler:
         return self.noise.of_row[np.repeat(self.decisions.sizes > 1, self.decisions.sizes)]
 
     @cached_property
+    def likely_prior(self) -> ResolvedPrior:
+        """The prior at its likely sd under independent noise; as it is where the sd is given."""
+        return at_likely_scale(self.decisions, self.resolved_prior)
+
+    @cached_property
     def independent_noise_mode(self) -> tuple[Floats, Floats]:
         """Under independent noise: theta at the posterior mode, and the least curvature believed.
 
         One number for each coordinate. The prior alone gives those of N a curvature of about one.
         """
         # independent noise less the base's has covariance I + 11', on this scale
-        v, information = posterior_mode(self.decisions, self.resolved_prior)
+        v, information = posterior_mode(self.decisions, self.likely_prior)
         mode = self.to_theta(v, 1.0 + np.eye(self.size))
         curvature = np.ones(len(mode))
         # differences have twice the variance, so coefficients on this scale twice the information
@@ -212,8 +218,13 @@ class GHKSampler:
     ) -> tuple[State, Draws, Stats]:
         """Make draws * thin iterations; nothing adapts."""
         new = state | {"x": state["x"].copy(), "z": state["z"].copy()}
-        theta, stats = self._run(rng, new, 0.0, draws, thin)
-        return new, self.to_reported_scale(theta), stats
+        prepared = self._posterior(state["order_theta"])
+
+        def sample(count: int) -> tuple[Draws, Stats]:
+            theta, stats = self._run(rng, new, 0.0, count, thin, prepared)
+            return self.to_reported_scale(theta), stats
+
+        return new, *sample_with_scale(rng, self.resolved_prior, draws, sample)
 
     def _run(
         self,
@@ -222,12 +233,14 @@ class GHKSampler:
         target_acceptance: float,
         draws: int,
         thin: int,
+        prepared: tuple[GHKLogPosterior, GHKPosteriorWorkspace] | None = None,
     ) -> tuple[Floats, Stats]:
         """Draws of theta and their stats; x and z of the state change in place.
 
-        Where target_acceptance > 0, the state's adaptation changes as well.
+        Where target_acceptance > 0, the state's adaptation changes as well. prepared: the posterior
+        of this state and a workspace, where the caller has them.
         """
-        posterior, work = self._posterior(state["order_theta"])
+        posterior, work = prepared or self._posterior(state["order_theta"])
         log_cdf_z = np.empty((state["z"].size, 2))
         theta, statistics = np.empty((draws, state["x"].size)), make_path_statistics(draws)
         ghk_acceptance_rate = np.empty(draws)
@@ -257,6 +270,7 @@ class GHKSampler:
             basis=prior.basis,
             precision=prior.precision,
             mean=prior.basis.T @ prior.mean,
+            marginal=marginal_prior(prior, self.likely_prior),
             base=noise.base,
             df=noise.df,
             centre_root=noise.root,

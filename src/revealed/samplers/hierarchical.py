@@ -49,6 +49,7 @@ from revealed.models.priors import ResolvedPrior
 from revealed.samplers.adaptation import WINDOW, WindowPlan, run_windows, settle_step_size
 from revealed.samplers.base import Draws, State, Stats
 from revealed.samplers.hierarchical_adaptation import accumulate_moments, adapted_metric
+from revealed.samplers.inferred_scale import interweave_scale
 from revealed.samplers.noncentred import (
     LikelihoodAt,
     PopulationLikelihood,
@@ -107,14 +108,19 @@ class Iteration(NamedTuple):
 class HierarchicalSampler:
     """The sampler, ready for one set of groups.
 
-    partition_start: where each partition's groups begin, then N. basis: (K, D) from free
-    coordinates to coefficients.
+    partition_start: where each partition's groups begin, then N. prior: of the population, at an sd
+    of one where that of its mean is inferred. mean_prior: of the mean alone.
     """
 
     executor: PartitionExecutor
     partition_start: Ints
     prior: PopulationPrior
-    basis: Floats
+    mean_prior: ResolvedPrior
+
+    @property
+    def basis(self) -> Floats:
+        """(K, D) from free coordinates to coefficients."""
+        return self.mean_prior.basis
 
     @property
     def name(self) -> str:
@@ -145,7 +151,7 @@ class HierarchicalSampler:
         population_prior = PopulationPrior(
             prior.mean @ prior.basis, prior.precision, scale, scale_groups(prior)
         )
-        return HierarchicalSampler(executor, start, population_prior, prior.basis)
+        return HierarchicalSampler(executor, start, population_prior, prior)
 
     @property
     def n_groups(self) -> int:
@@ -175,6 +181,7 @@ class HierarchicalSampler:
             "metric": np.eye(2 * width + width * (width - 1) // 2) / np.sqrt(count),
             "adaptation": init_dual_averaging(step_size),
             "log_sd_spread": np.full(width, min(1.0, 3.0 / np.sqrt(count))),
+            "prior_sd": np.array([1.0 if self.mean_prior.scale is None else self.mean_prior.scale]),
             "done": np.zeros(1),  # iterations of the warm-up
         }
 
@@ -215,6 +222,7 @@ class HierarchicalSampler:
         new = dict(state)
         mean, covariance = np.empty((draws, self.width)), np.empty((draws, self.width, self.width))
         values = np.empty((draws, self.n_groups, len(self.basis)))
+        prior_sd = np.empty(draws)
         statistics, population_rate = make_path_statistics(draws), np.zeros(draws)
         # one step size for all groups: their mean
         statistics.step_size[:] = new["group_adaptation"][:, ADAPTATION.step_size].mean()
@@ -230,6 +238,7 @@ class HierarchicalSampler:
                 )
             statistics.lp[n] = found.log_density
             mean[n], covariance[n] = new["mean"], new["covariance"]
+            prior_sd[n] = new["prior_sd"][0]
             # a product for each draw: its last bit must not depend on how many are made together
             values[n] = new["q"] @ self.basis.T
         drawn = {
@@ -238,6 +247,8 @@ class HierarchicalSampler:
             "population_covariance": self.basis @ covariance @ self.basis.T,
             "value": values,
         }
+        if self.mean_prior.scale is not None:
+            drawn["prior_sd"] = prior_sd
         return new, drawn, statistics._asdict() | {"population_acceptance_rate": population_rate}
 
     def _iterate(self, rng: np.random.Generator, state: State) -> Iteration:
@@ -245,9 +256,10 @@ class HierarchicalSampler:
         # values given the population, then the population given values
         q, acceptance, steps, sums = self._move_values(rng, state)
         old_mean = state["mean"]
+        prior = self._prior_at(state)
         mean, covariance = draw_population(
             rng,
-            self.prior,
+            prior,
             self.n_groups,
             old_mean,
             sums.deviation,
@@ -266,11 +278,11 @@ class HierarchicalSampler:
         likelihood = PopulationLikelihood(self.executor, self.split(q), mean, root)
         step_size = float(state["adaptation"][ADAPTATION.step_size])
         move = hmc_noncentred(
-            rng, self.prior, state["metric"], step_size, mean, root, current, likelihood
+            rng, prior, state["metric"], step_size, mean, root, current, likelihood
         )
         new_root, log_likelihood = slice_sample_sd(
             rng,
-            self.prior,
+            prior,
             state["log_sd_spread"],
             move.mean,
             move.root,
@@ -283,10 +295,21 @@ class HierarchicalSampler:
         none = np.zeros_like(root)
         theta = pack(move.mean, new_root)
         log_density = log_density_noncentred(
-            self.prior, theta, log_likelihood, none[0], none, np.empty_like(theta)
+            prior, theta, log_likelihood, none[0], none, np.empty_like(theta)
         )
         z = transfer_values(q, mean, root, none[0], np.eye(self.width))
+        if self.mean_prior.scale is not None:
+            state["mean"], sd = interweave_scale(
+                rng, self.mean_prior, state["mean"], state["q"], state["covariance"]
+            )
+            state["prior_sd"] = np.array([sd])
         return Iteration(acceptance, steps, move, log_density - 0.5 * float((z * z).sum()))
+
+    def _prior_at(self, state: State) -> PopulationPrior:
+        """The prior of the population, with the present sd of its mean's prior."""
+        if self.mean_prior.scale is None:
+            return self.prior
+        return self.prior._replace(precision=self.prior.precision / state["prior_sd"][0] ** 2)
 
     def _move_values(
         self, rng: np.random.Generator, state: State

@@ -99,9 +99,9 @@ class SamplerRegistry(NamedTuple):
                 return entry
         # a sampler of other models deserves a better hint than that it does not exist
         choose = f"choose one of {', '.join(self.names(kind))}"
-        others = [entry for entry in self.entries if entry.name == name]
+        others = [known for entry in self.entries if entry.name == name for known in entry.kinds]
         if others:
-            nearest = _nearest(kind, others[0].kinds)
+            nearest = _nearest(kind, others)
             raise ValueError(
                 f'the sampler "{name}" is for {nearest}, and this model has {kind}; {choose}'
             )
@@ -255,7 +255,7 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "ghk-hmc",
-            _kinds("decisions", ("normal", "flat"), noises=("correlated",)),
+            _kinds("decisions", ANY_PRIOR, noises=("correlated",)),
             memory_factor=12.0,
             summary="Hamiltonian moves on the GHK integral; the default with a noise covariance",
             build=_build_ghk,
@@ -271,14 +271,16 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "hierarchical",
-            _kinds("decisions", ("normal",), ("normal", "other"), groups="hierarchical"),
+            _kinds(
+                "decisions", ("normal", "inferred sd"), ("normal", "other"), groups="hierarchical"
+            ),
             memory_factor=12.0,
             summary="groups given their population, and the population given its groups",
             build=_build_hierarchical,
         ),
         SamplerEntry(
             "transitions-hmc",
-            _kinds("trajectories", ("normal",), ("normal", "other")),
+            _kinds("trajectories", ("normal", "inferred sd"), ("normal", "other")),
             memory_factor=12.0,
             summary="values and transition rows together, by Hamiltonian moves",
             build=_build_transitions,

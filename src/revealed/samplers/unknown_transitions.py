@@ -18,6 +18,7 @@ from revealed._types import Floats
 from revealed.data.decisions import Decisions
 from revealed.kernels.hmc import PathPlan, init_dual_averaging, make_path_statistics
 from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.prior_scale import MarginalPrior
 from revealed.kernels.unknown_transitions import (
     RowChoices,
     TransitionRows,
@@ -27,7 +28,7 @@ from revealed.kernels.unknown_transitions import (
     sample_chain,
     write_probabilities,
 )
-from revealed.models.likelihood import posterior_mode
+from revealed.models.likelihood import at_likely_scale, posterior_mode
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.adaptation import (
     WindowPlan,
@@ -39,6 +40,7 @@ from revealed.samplers.adaptation import (
 )
 from revealed.samplers.base import Draws, State, Stats
 from revealed.samplers.composite.cycle import min_ess
+from revealed.samplers.inferred_scale import marginal_prior, sample_with_scale
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class UnknownTransitionsSampler:
     rows: TransitionRows
     choices: RowChoices
     resolved_prior: ResolvedPrior
+    marginal: MarginalPrior
     mode: Floats
     information: Floats
 
@@ -102,11 +105,17 @@ class UnknownTransitionsSampler:
         different_choices: one decision for each different choice, with these rows.
         """
         # each different choice counts as often as it was made
-        mode, information = posterior_mode(
-            different_choices, resolved_prior, choices.rival_index.weight, noise
+        weight = choices.rival_index.weight
+        likely = at_likely_scale(different_choices, resolved_prior, weight, noise)
+        mode, information = posterior_mode(different_choices, likely, weight, noise)
+        return UnknownTransitionsSampler(
+            rows,
+            choices._replace(noise=noise),
+            resolved_prior,
+            marginal_prior(resolved_prior, likely),
+            mode,
+            information,
         )
-        under_noise = choices._replace(noise=noise)
-        return UnknownTransitionsSampler(rows, under_noise, resolved_prior, mode, information)
 
     @property
     def _initial_value_root(self) -> Floats:
@@ -127,7 +136,9 @@ class UnknownTransitionsSampler:
         """The prior of all coefficients, as the kernels want it."""
         prior = self.resolved_prior
         return ValuePrior(
-            np.ascontiguousarray(prior.basis @ prior.precision @ prior.basis.T), prior.mean
+            np.ascontiguousarray(prior.basis @ prior.precision @ prior.basis.T),
+            prior.mean,
+            self.marginal,
         )
 
     def init(self, rng: np.random.Generator, position: Floats | None) -> State:
@@ -219,10 +230,14 @@ class UnknownTransitionsSampler:
         A transition is the probability of each possible cell (C).
         """
         new = state | {name: state[name].copy() for name in ("v", "t")}
-        out, stats = self._run(rng, new, 0.0, draws, thin * int(state["moves_per_draw"][0]))
-        write_probabilities(self.rows, new["v"].size, out)
-        width = new["v"].size
-        return new, {"value": out[:, :width], "transition": out[:, width:]}, stats
+        width, moves = new["v"].size, thin * int(state["moves_per_draw"][0])
+
+        def sample(count: int) -> tuple[Draws, Stats]:
+            out, stats = self._run(rng, new, 0.0, count, moves)
+            write_probabilities(self.rows, width, out)
+            return {"value": out[:, :width], "transition": out[:, width:]}, stats
+
+        return new, *sample_with_scale(rng, self.resolved_prior, draws, sample)
 
     def _run(
         self,
