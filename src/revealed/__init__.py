@@ -15,7 +15,7 @@ from revealed.mdp.random_process import random_mdp
 from revealed.models.choice import ChoiceModel
 from revealed.models.groups import Hierarchical, Pooled, Separate
 from revealed.models.likelihood import choice_probabilities, log_likelihood
-from revealed.models.noise import CorrelatedNoise, NoiseCovariance, NormalNoise
+from revealed.models.noise import CorrelatedNoise, Noise, NoiseCovariance, NormalNoise
 from revealed.models.priors import Flat, HalfStudentT, Normal
 from revealed.models.propriety import UnboundedSkillWarning
 from revealed.models.ranking import RankingModel
@@ -50,6 +50,7 @@ __all__ = [
     "HierarchicalPosterior",
     "Known",
     "MDPPosterior",
+    "Noise",
     "NoiseCovariance",
     "Normal",
     "NormalNoise",

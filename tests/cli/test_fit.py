@@ -501,8 +501,6 @@ def test_correlated_noise_and_its_base(people: Path) -> None:
         ("--base 2", "--base goes with --noise correlated; give both, or neither"),
         ("--base 2 --noise normal", "--base goes with --noise correlated"),
         ("--groups hierarchical --flat", "no sampler takes a flat prior and hierarchical groups"),
-        ("--groups hierarchical --infer-prior-sd", "no sampler takes"),
-        ("--noise correlated --infer-prior-sd", "no sampler takes"),
         ("--noise correlated --groups hierarchical", "no sampler takes"),
         ("--groups hierarchical --sampler da", 'the sampler "da" is for choices'),
         ("--noise correlated --sampler ibis", 'the sampler "ibis" is for'),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import revealed as rv
-from revealed._types import Floats
+from revealed._types import Floats, Ints
 from revealed.data.chunks import InMemoryChunks
 from revealed.data.unique import deduplicate
 from revealed.kernels import group_values
@@ -30,12 +31,15 @@ from revealed.samplers.registry import REGISTRY, BuildArguments
 from revealed.samplers.transition_problem import build_unknown_transitions
 from tests.kernels.test_noise import LOGISTIC, PRIOR, decisions
 from tests.support.cases import warmed_up_draws
+from tests.support.logistic_noise import LogisticNoise
 from tests.support.statistical_asserts import (
     OutsideTolerance,
     assert_mean,
     assert_scores,
     assert_sd,
+    assert_uniform_ranks,
     grid_moments,
+    must_fail,
 )
 
 
@@ -193,3 +197,56 @@ def test_unknown_transitions_agree_with_a_known_row() -> None:
     mean, sd = grid_moments(values, logs + resolved.prior.log_density(values))
     assert_mean(draws[:, 0], mean[0], false_alarm=1e-6)
     assert_sd(draws[:, 0], mean[0], sd[0], false_alarm=1e-6)
+
+
+# Calibration: the truth is drawn from the prior, choices under the plug-in's noise
+
+
+def calibration_ranks(sampler_name: str, replications: int) -> Ints:
+    """(replications, 3) ranks of the truth among fifteen thinned draws, of both coefficients.
+
+    And of its log-likelihood.
+    """
+    rng, count = np.random.default_rng(7), 15
+    out = np.empty((replications, 3), dtype=np.int64)
+    for i in range(replications):
+        rows = rng.normal(size=(24, 2))
+        truth = 1.5 * rng.standard_normal(2)
+        utility = (rows @ truth + LOGISTIC.sample(rng, 24)).reshape(-1, 3)
+        d = rv.Decisions(rows, range(0, 25, 3), utility.argmax(axis=1))
+        model = rv.ChoiceModel(prior=rv.Normal(1.5), noise=LOGISTIC)
+        thin = 1 if sampler_name in ("ibis", "laplace") else 6
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rv.NotConvergedWarning)
+            post = rv.fit(
+                d,
+                model,
+                sampler=sampler_name,
+                draws=60 * count if thin == 1 else count,
+                warmup=None if thin == 1 else 150,
+                chains=1,
+                seed=i,
+                executor=1,
+                progress=False,
+                thin=thin,
+            )
+        # particles and resampled draws repeat one another: some, far apart, are nearly independent
+        draws = post.values[:: 60 if thin == 1 else 1]
+        fit = rv.log_likelihood(d, np.vstack([draws, truth]), LOGISTIC).sum(axis=1)
+        out[i] = [*(draws < truth).sum(axis=0), (fit[:-1] < fit[-1]).sum()]
+    return out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler_name", ["composite", "ibis", "laplace"])
+def test_ranks_are_uniform_under_a_noise_from_elsewhere(sampler_name: str) -> None:
+    assert_uniform_ranks(calibration_ranks(sampler_name, 300), 15, false_alarm=1e-6)
+
+
+@pytest.mark.slow
+def test_noise_of_another_scale_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = rv.fit
+    wrong = rv.ChoiceModel(prior=rv.Normal(1.5), noise=LogisticNoise(scale=0.06))
+    monkeypatch.setattr(rv, "fit", lambda d, model, **more: right(d, wrong, **more))
+    with must_fail("noise ten times as narrow"):
+        assert_uniform_ranks(calibration_ranks("composite", 150), 15, false_alarm=1e-6)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from revealed import Noise
 from revealed._types import Floats
-from revealed.models.noise import Noise
 
 # The trapezoid rule, in units of the scale: the integrand is analytic, so that its error falls as
 # exp(-2 pi^2 / STEP); beyond REACH from where it is largest there is a part of exp(-REACH).

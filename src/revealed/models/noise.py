@@ -44,6 +44,23 @@ class Noise:
     log_concave
         Whether the log probability is concave in the utilities; a flat prior is refused where it
         is not.
+
+    Examples
+    --------
+    Between two actions, noise whose difference is Cauchy:
+
+    >>> import math
+    >>> class CauchyNoise(rv.Noise):
+    ...     name = "cauchy"
+    ...
+    ...     @staticmethod
+    ...     def log_probability(gaps, parameters, slopes):
+    ...         p = math.atan2(1.0, gaps[0]) / math.pi
+    ...         slopes[:] = -1.0 / (math.pi * p * (1.0 + gaps[0] ** 2))
+    ...         return math.log(p)
+    >>> d = rv.Decisions([[0.0], [1.0]], start=[0, 2], chosen=[1])
+    >>> rv.log_likelihood(d, [1.0], CauchyNoise()).round(3)  # log(3 / 4): a gap of -1
+    array([-0.288])
     """
 
     name: ClassVar[str]
