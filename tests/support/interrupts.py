@@ -14,13 +14,15 @@ def interrupt(
 ) -> None:
     """Stop runs whose chunks take about so many seconds.
 
-    They are stopped at this step, or when more than a share of their iterations is done.
+    They are stopped at this step; or when more than a share of their iterations is done, and every
+    chain has a draw, since chains do not advance by the same number of iterations.
     """
     original = running.Run.iterate
 
     def stopped(run: running.Run) -> Iterator[int]:
         for i, done in enumerate(original(run)):
-            if i == step or done > share * run.total:
+            drawn = all(chain.draws_done for chain in run.chains)
+            if i == step or (drawn and done > share * run.total):
                 raise KeyboardInterrupt
             yield done
 
