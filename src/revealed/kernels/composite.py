@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from revealed._types import Floats
-from revealed.kernels._compile import compiled, inlined
+from revealed.kernels._compile import compiled, compiled_internal, inlined
 from revealed.kernels.augmentation_sweep import (
     AugmentationWorkspace,
     augmentation_sweep,
@@ -29,6 +29,7 @@ from revealed.kernels.hmc import (
     LEAPFROG,
     PATH,
     HmcState,
+    PathOutcome,
     PathWorkspace,
     hmc_step,
     update_step_size,
@@ -138,22 +139,62 @@ class TuningArrays(NamedTuple):
     log_weights: Floats
 
 
-@inlined
-def proposal_log_density(
+@compiled_internal
+def hamiltonian_step(
+    rng: np.random.Generator,
     target: LogPosterior,
     workspace: PosteriorWorkspace,
+    step_size: float,
+    min_steps: int,
+    max_steps: int,
+    state: HmcState,
+    path: PathWorkspace,
+) -> PathOutcome:
+    """`hmc_step` on the posterior, as a function of its own.
+
+    Written into `run_cycles`, it would make that too large for the compiler to see which counts of
+    arrays cancel, and every move would pay for them.
+    """
+    return hmc_step(
+        rng, target, workspace, LEAPFROG, step_size, min_steps, max_steps, state, path
+    )
+
+
+@inlined
+def draw_proposal_with_prior_part(
+    rng: np.random.Generator,
+    prior_scale: PriorScale,
+    transform: TransformArrays,
     mixture: Mixture,
-    prior_scale: PriorScale | None,
+    noise: Floats,
+    v: Floats,
+    block_constants: Floats,
+    proposal: Floats,
+) -> None:
+    """Write a draw of what independence steps propose where the prior's sd is inferred, (D,).
+
+    noise (D,), v (K,) and block_constants (L,) are workspaces.
+    """
+    if mixture.prior_part.size > 0 and rng.random() < mixture.prior_part[0]:
+        draw_from_prior_part(
+            rng, prior_scale, transform, mixture, noise, v, block_constants, proposal
+        )
+    else:
+        draw_from_mixture(rng, mixture, noise, proposal)
+
+
+@inlined
+def with_prior_part(
+    target: LogPosterior,
+    workspace: PosteriorWorkspace,
+    prior_scale: PriorScale,
+    mixture: Mixture,
     x: Floats,
-    part_log_densities: Floats,
+    log_density: float,
 ) -> float:
-    """The log density at x (D,) of what independence steps propose, the prior's part included."""
-    log_density = mixture_log_density(mixture, x, part_log_densities)
-    if prior_scale is not None:
-        # Asked here: handing all these arrays over shows where an evaluation is cheap.
-        has_prior_part = mixture.prior_part.size > 0
-        if has_prior_part:
-            log_density = add_prior_part(target, workspace, prior_scale, mixture, x, log_density)
+    """The log density at x (D,) of what independence steps propose, given that of the normals."""
+    if mixture.prior_part.size > 0:
+        log_density = add_prior_part(target, workspace, prior_scale, mixture, x, log_density)
     return log_density
 
 
@@ -162,40 +203,21 @@ def independence_step(
     rng: np.random.Generator,
     target: LogPosterior,
     workspace: PosteriorWorkspace,
-    transform: TransformArrays,
-    mixture: Mixture,
-    prior_scale: PriorScale | None,
+    proposal: Floats,
+    proposal_density: float,
     always: bool,
     x: Floats,
     log_weight: float,
-    v: Floats,
-    block_constants: Floats,
-    noise: Floats,
-    proposal: Floats,
-    part_log_densities: Floats,
     no_gradient: Floats,
 ) -> tuple[bool, float, float]:
-    """Whether a draw of the mixture replaced x (D,), and its log posterior and log weight.
+    """Whether the proposal replaced x (D,), and its log posterior and log weight.
 
     It is accepted with probability min(1, weight of the proposal / weight of x); or `always`, for
     importance draws. The uniform that decides comes first, so that the log posterior need not be
-    finished once it is sure to be too low. v (K,), block_constants (L,), part_log_densities (C,),
-    noise and proposal (D,) are workspaces; no_gradient is empty.
+    finished once it is sure to be too low. no_gradient is empty.
     """
     # accept where log u <= log weight(proposal) - log weight(x), with -log u an exponential:
     # a lower bound of the log posterior at the proposal, known before that is evaluated.
-    from_prior = False
-    if prior_scale is not None:
-        from_prior = mixture.prior_part.size > 0 and rng.random() < mixture.prior_part[0]
-        if from_prior:
-            draw_from_prior_part(
-                rng, prior_scale, transform, mixture, noise, v, block_constants, proposal
-            )
-    if not from_prior:
-        draw_from_mixture(rng, mixture, noise, proposal)
-    proposal_density = proposal_log_density(
-        target, workspace, mixture, prior_scale, proposal, part_log_densities
-    )
     floor = -np.inf
     if not always:
         floor = proposal_density + log_weight - rng.standard_exponential()
@@ -258,8 +280,8 @@ def run_cycles(
                     step_size = tuning.adaptation[ADAPTATION.step_size]
                     least = max(1, int(tuning.path_length / step_size + 0.5))
                     least = most = min(least, PATH.max_steps)
-                outcome = hmc_step(
-                    rng, target, workspace, LEAPFROG, step_size, least, most, hmc_state, path
+                outcome = hamiltonian_step(
+                    rng, target, workspace, step_size, least, most, hmc_state, path
                 )
                 draws.acceptance[n] = outcome.probability
                 draws.n_steps[n] += outcome.n_steps
@@ -293,25 +315,35 @@ def run_cycles(
                 if not (weight_is_current or weighing):
                     if not gradient_is_current:
                         height[0] = log_posterior(target, workspace, x, -np.inf, no_gradient)
-                    log_weight = height[0] - proposal_log_density(
-                        target, workspace, mixture, prior_scale, x, part_log_densities
-                    )
+                    density = mixture_log_density(mixture, x, part_log_densities)
+                    if prior_scale is not None:
+                        density = with_prior_part(
+                            target, workspace, prior_scale, mixture, x, density
+                        )
+                    log_weight = height[0] - density
                     weight_is_current = True
+                # Without a prior part nothing is handed over but what is needed: where an
+                # evaluation is cheap, counting arrays in and out costs as much again.
+                if prior_scale is None:
+                    draw_from_mixture(rng, mixture, noise, proposal)
+                else:
+                    draw_proposal_with_prior_part(
+                        rng, prior_scale, transform, mixture, noise, v, block_constants, proposal
+                    )
+                density = mixture_log_density(mixture, proposal, part_log_densities)
+                if prior_scale is not None:
+                    density = with_prior_part(
+                        target, workspace, prior_scale, mixture, proposal, density
+                    )
                 accepted, new_height, new_log_weight = independence_step(
                     rng,
                     target,
                     workspace,
-                    transform,
-                    mixture,
-                    prior_scale,
+                    proposal,
+                    density,
                     weighing,
                     x,
                     log_weight,
-                    v,
-                    block_constants,
-                    noise,
-                    proposal,
-                    part_log_densities,
                     no_gradient,
                 )
                 if weighing:

@@ -87,6 +87,8 @@ def tail_disagreement(draws: Floats) -> Floats:
 
     def furthest(x: Floats) -> Floats:
         chains, answer = len(x), np.zeros(x.shape[2])
+        if chains == 1:  # it has no other to disagree with
+            return answer
         low, high = np.quantile(x, [0.05, 0.95], axis=(0, 1))
         for beyond in (1.0 * (x < low), 1.0 * (x > high)):
             halves = _split_chains(beyond)
