@@ -10,6 +10,7 @@ from revealed.io.dataframes import from_dataframe, to_dataframe
 from revealed.io.files import read_csv, read_file, read_parquet, write_file
 from revealed.io.parquet_folder import scan_parquet
 from revealed.io.read_data import read_rankings
+from revealed.io.read_trajectories import read_trajectories
 from revealed.mdp.process import MDP
 from revealed.mdp.random_process import random_mdp
 from revealed.models.choice import ChoiceModel
@@ -81,6 +82,7 @@ __all__ = [
     "read_file",
     "read_parquet",
     "read_rankings",
+    "read_trajectories",
     "samplers_for",
     "scan_parquet",
     "sklearn",

@@ -25,6 +25,9 @@ RESULTS = "game,player,position\n" + "".join(
     for game, order in enumerate(("ann bob cid", "bob ann cid", "ann cid bob"))
     for place, player in enumerate(order.split(), 1)
 )
+STEPS = "episode,state,action\n" + "".join(
+    f"{time // 5},{time % 3},{time % 2}\n" for time in range(20)
+)
 NEEDS_MORE = {
     "demo": "takes longer than with --quick",
     "studio --port 8000 --database games.db": "serves until Ctrl-C; tests/web starts it",
@@ -74,6 +77,7 @@ def test_the_examples_run_in_an_empty_folder(
     """In the order in which a newcomer would try them; files that a person brings are put there."""
     monkeypatch.chdir(tmp_path)
     Path("results.csv").write_text(RESULTS)
+    Path("steps.csv").write_text(STEPS)
     typed = dict.fromkeys(
         each for name in ("simulate", "demo", *COMMANDS) for each in examples(name)
     )
@@ -87,4 +91,4 @@ def test_the_examples_run_in_an_empty_folder(
         r"--(?:out|plot) (\S+\.\w+)", " ".join(c for c in typed if c not in NEEDS_MORE)
     )
     assert {"decisions.csv", "posterior.nc", "ranking.png", "game.gif"} <= set(said)
-    assert {name for name in os.listdir() if "." in name} == {*said, "results.csv"}
+    assert {name for name in os.listdir() if "." in name} == {*said, "results.csv", "steps.csv"}

@@ -60,6 +60,19 @@ def choose_groups(groups: str) -> Any:
     return kinds[groups]()
 
 
+def choose_transitions(transitions: str, concentration: float | None) -> Any:
+    """The transitions that the options ask for."""
+    from revealed.models.transitions import Dirichlet, Known
+
+    if transitions not in ("known", "unknown"):
+        raise ValueError(f"--transitions must be known or unknown; it is {transitions!r}")
+    if transitions == "unknown":
+        return Dirichlet(1.0 if concentration is None else concentration)
+    if concentration is not None:
+        raise ValueError("--concentration goes with --transitions unknown; give both, or neither")
+    return Known()
+
+
 def with_base_of(model: Any, decisions: Any) -> Any:
     """The model with its base as the decisions label it: numbers are typed as text.
 
@@ -77,11 +90,12 @@ def with_base_of(model: Any, decisions: Any) -> Any:
 def check_groups_known(decisions: Any, groups: str, column: str) -> None:
     """Refuse groups where nobody says who decided; the sentence names the option that does."""
     from revealed.data.decisions import Decisions
+    from revealed.data.trajectories import Trajectories
 
     if groups == "pooled":
         return
     # a folder is read chunk by chunk, and a group may be in all of them
-    if not isinstance(decisions, Decisions):
+    if not isinstance(decisions, Decisions | Trajectories):
         raise ValueError(f"a folder is not read group by group, as --groups {groups} would need")
     if decisions.groups is None:
         raise ValueError(

@@ -18,8 +18,10 @@ from revealed.cli._model import (
     choose_groups,
     choose_noise,
     choose_prior,
+    choose_transitions,
     with_base_of,
 )
+from revealed.cli._resume import can_resume, made_so_far, refuse_other_checkpoint
 from revealed.cli._shared import (
     ExitCode,
     Json,
@@ -104,6 +106,20 @@ def fit(
             show_default=False,
         ),
     ] = None,
+    transitions: Annotated[
+        str,
+        typer.Option(
+            help="Of a finite MDP: known, the rows of the table have them; or unknown, inferred "
+            "from a table of trajectories, with the columns state, action and episode."
+        ),
+    ] = "known",
+    concentration: Annotated[
+        float | None,
+        typer.Option(
+            help="Of the Dirichlet prior, with --transitions unknown; default 1.",
+            show_default=False,
+        ),
+    ] = None,
     sampler: Annotated[
         str,
         sampling_option(f"{SAMPLERS}."),
@@ -155,6 +171,8 @@ def fit(
     action: ActionColumn = "action",
     group: GroupColumn = "group",
     available: AvailableColumn = None,
+    state: Annotated[str, column_option("States, in a table of trajectories.")] = "state",
+    episode: Annotated[str, column_option("Episodes, in a table of trajectories.")] = "episode",
     features: Annotated[
         str | None,
         column_option(
@@ -190,11 +208,14 @@ def fit(
     From recorded games: `revealed fit demo-output/game.jsonl --features rich --out player.nc`,
     and then `revealed play player.nc`
 
+    Where actions lead inferred as well: `revealed fit steps.csv --transitions unknown --out mdp.nc`
+
     For more decisions than memory holds: `revealed fit folder/ --workers 4 --out posterior.nc`
     """
     from revealed.api import NotConvergedWarning
     from revealed.api import fit as fit_posterior
     from revealed.io.checkpoints import remove_checkpoint
+    from revealed.io.read_trajectories import read_trajectories
     from revealed.models.choice import ChoiceModel
 
     check_writable(out)
@@ -202,6 +223,7 @@ def fit(
         prior=choose_prior(flat, prior_sd, infer_prior_sd, sum_to_zero, groups),
         noise=choose_noise(noise, base),
         groups=choose_groups(groups),
+        transitions=choose_transitions(transitions, concentration),
     )
     # Refuse contradictions before the table is read, which may take long.
     REGISTRY.find(sampler, kind_of(model))
@@ -214,13 +236,17 @@ def fit(
         "group": group,
         "available": available,
     }
-    decisions = _read_decisions(table, features, columns)
-    check_groups_known(decisions, groups, group)
-    model = with_base_of(model, decisions)
+    data = (
+        _read_decisions(table, features, columns)
+        if transitions == "known"
+        else read_trajectories(table, episode=episode, state=state, action=action, group=group)
+    )
+    check_groups_known(data, groups, group)
+    model = with_base_of(model, data)
     # The checkpoint lies beside the posterior that it becomes; of separate groups it is a folder.
     checkpoint = out.with_name(f"{out.name}.checkpoint")
-    _refuse_other_checkpoint(checkpoint, groups == "separate", resume)
-    resume = _can_resume(out, checkpoint, resume)
+    refuse_other_checkpoint(checkpoint, groups == "separate", resume)
+    resume = can_resume(out, checkpoint, resume)
     # Only what was given is passed on: samplers refuse options that they do not have.
     given = {"utilities": utilities, "a": a, "b": b}
     options = {name: value for name, value in given.items() if value is not None}
@@ -230,7 +256,7 @@ def fit(
         with warnings.catch_warnings(), dask_client(workers, cluster) as client:
             warnings.simplefilter("ignore", NotConvergedWarning)  # the summary says it better
             post = fit_posterior(
-                decisions,
+                data,
                 model,
                 sampler=sampler,
                 draws=draws,
@@ -245,7 +271,7 @@ def fit(
                 resume=resume,
                 checkpoint_seconds=checkpoint_seconds,
             )
-        made = _made_so_far(post, draws)
+        made = made_so_far(post, draws)
     except KeyboardInterrupt:
         made = (
             "before the first group was finished"
@@ -265,7 +291,7 @@ def fit(
 
     # The posterior of a folder keeps a sample of its decisions; the settings have their number.
     count = post.settings.get("decisions", len(post.data))
-    if not sum_to_zero and _rows_have_equal_sums(post.data):
+    if not sum_to_zero and transitions == "known" and _rows_have_equal_sums(post.data):
         print_message(
             "note: the rows of each decision add up to the same number, as in a finite MDP; "
             "consider --sum-to-zero"
@@ -305,56 +331,6 @@ def _read_decisions(table: Path, features: str | None, columns: dict[str, str | 
     # a folder is read chunk by chunk, a file at once
     read: Any = scan_parquet if table.is_dir() else read_file
     return read(table, features=None if features is None else features.split(","), **columns)
-
-
-def _made_so_far(post: Any, draws: int) -> str | None:
-    """How far an interrupted run has come, in words; None where it was run to its end."""
-    missing = getattr(post, "not_fitted", ())
-    if missing:
-        return f"after {len(post)} of {len(post) + len(missing)} groups"
-    n_draws = post.shape[1]
-    return None if n_draws >= draws else f"after {n_draws} of {draws} draws a chain"
-
-
-def _refuse_other_checkpoint(checkpoint: Path, separate: bool, resume: bool) -> None:
-    """Refuse what lies where the checkpoint should go, and is not to be written over.
-
-    A folder has the finished posteriors of many groups, which are only removed by hand.
-    """
-    if checkpoint.is_dir() and not (separate and resume):
-        raise ValueError(
-            f"the folder {checkpoint} is from separate groups that were interrupted; "
-            "--groups separate --resume continues them, or remove it"
-        )
-    if separate and checkpoint.is_file():
-        raise ValueError(
-            f"{checkpoint} is from a run without separate groups that was interrupted; continue "
-            "that, or remove it"
-        )
-
-
-def _can_resume(out: Path, checkpoint: Path, resume: bool) -> bool:
-    """Whether there is a checkpoint to resume from, if that was asked for.
-
-    Whoever starts afresh beside a checkpoint, or resumes without one, is told so; a finished
-    posterior is never overwritten by a resumed run that cannot resume.
-    """
-    # A run that starts afresh overwrites the checkpoint of another.
-    if checkpoint.exists() and not resume:
-        print_message(
-            f"note: starting afresh; {checkpoint} is from a run that was interrupted, "
-            "and --resume would continue it"
-        )
-    # A finished posterior has no checkpoint: resuming it would compute it again.
-    if resume and not checkpoint.exists():
-        if out.exists():
-            raise ValueError(
-                f"there is no checkpoint {checkpoint} to resume from, and {out} is there already; "
-                "leave out --resume to learn it afresh"
-            )
-        print_message(f"note: starting afresh; there is no checkpoint {checkpoint} to resume from")
-        return False
-    return resume
 
 
 def _rows_have_equal_sums(d: Decisions) -> bool:

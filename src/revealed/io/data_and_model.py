@@ -6,10 +6,11 @@ from typing import Any
 
 from revealed.data.rankings import Rankings
 from revealed.data.trajectories import Trajectories
-from revealed.io.read_data import as_decisions, as_rankings
+from revealed.io.read_data import as_decisions, as_rankings, as_trajectories
 from revealed.models.choice import ChoiceModel
 from revealed.models.default import default_model
 from revealed.models.ranking import RankingModel
+from revealed.models.transitions import Dirichlet
 
 
 def as_data_and_model(
@@ -19,5 +20,7 @@ def as_data_and_model(
     chosen = default_model(data) if model is None else model
     if isinstance(data, Trajectories | Rankings):
         return data, chosen
-    read = as_rankings if isinstance(chosen, RankingModel) else as_decisions
-    return read(data), chosen
+    if isinstance(chosen, RankingModel):
+        return as_rankings(data), chosen
+    unknown = isinstance(chosen.transitions, Dirichlet)
+    return (as_trajectories if unknown else as_decisions)(data), chosen

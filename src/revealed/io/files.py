@@ -152,10 +152,12 @@ def write_file(decisions: Decisions, path: str | os.PathLike[str]) -> None:
                 pyarrow.csv.write_csv(table, packed)
 
 
-def read_columns(table: Any, names: Sequence[str]) -> dict[str, list[Any]]:
+def read_columns(
+    table: Any, names: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, list[Any]]:
     """Some columns of a dataframe or of a .parquet, .pq, .csv or .csv.gz file, as lists.
 
-    The text of a CSV file stays as it was written.
+    The text of a CSV file stays as it was written. optional: columns that need not be there.
     """
     import pyarrow as pa
     import pyarrow.csv
@@ -166,7 +168,8 @@ def read_columns(table: Any, names: Sequence[str]) -> dict[str, list[Any]]:
             table = _read_parquet_table(path)
         else:
             as_text = pa.csv.ConvertOptions(
-                column_types={name: pa.string() for name in names}, strings_can_be_null=True
+                column_types={name: pa.string() for name in (*names, *optional)},
+                strings_can_be_null=True,
             )
             with reading(path, "CSV"):
                 table = pa.csv.read_csv(path, convert_options=as_text)
@@ -177,7 +180,8 @@ def read_columns(table: Any, names: Sequence[str]) -> dict[str, list[Any]]:
             raise ValueError(
                 f"the table has no column {name!r}, only {', '.join(map(repr, columns))}"
             )
-    collected = collect_columns(frame, list(names))
+    found = [name for name in optional if name in columns]
+    collected = collect_columns(frame, [*names, *found])
     return {name: column.to_pylist() for name, column in collected.items()}
 
 

@@ -12,6 +12,7 @@ from revealed.data.rankings import Rankings
 from revealed.io.dataframes import from_dataframe
 from revealed.io.files import read_columns, read_file
 from revealed.io.parquet_folder import ParquetDecisions, scan_parquet
+from revealed.io.read_trajectories import read_trajectories
 
 
 def as_decisions(data: Any) -> Any:
@@ -32,6 +33,12 @@ def as_rankings(data: Any) -> Any:
         return Rankings.from_lists(data)
     readable = isinstance(data, str | os.PathLike) or _is_table(data)
     return read_rankings(data) if readable else data
+
+
+def as_trajectories(data: Any) -> Any:
+    """Trajectories, as they are or read from a table; all else is left to the model."""
+    readable = isinstance(data, str | os.PathLike) or _is_table(data)
+    return read_trajectories(data) if readable else data
 
 
 def _is_table(data: Any) -> bool:

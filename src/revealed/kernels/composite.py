@@ -36,7 +36,7 @@ from revealed.kernels.hmc import (
 )
 from revealed.kernels.independence import Mixture, draw_from_mixture, mixture_log_density
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
-from revealed.kernels.prior_part import add_prior_part, draw_from_prior_part
+from revealed.kernels.prior_part import draw_proposal_with_prior_part, with_prior_part
 from revealed.kernels.prior_scale import PriorScale, draw_prior_sd
 from revealed.kernels.prior_scale_path import slice_sample_scale
 
@@ -155,47 +155,7 @@ def hamiltonian_step(
     Written into `run_cycles`, it would make that too large for the compiler to see which counts of
     arrays cancel, and every move would pay for them.
     """
-    return hmc_step(
-        rng, target, workspace, LEAPFROG, step_size, min_steps, max_steps, state, path
-    )
-
-
-@inlined
-def draw_proposal_with_prior_part(
-    rng: np.random.Generator,
-    prior_scale: PriorScale,
-    transform: TransformArrays,
-    mixture: Mixture,
-    noise: Floats,
-    v: Floats,
-    block_constants: Floats,
-    proposal: Floats,
-) -> None:
-    """Write a draw of what independence steps propose where the prior's sd is inferred, (D,).
-
-    noise (D,), v (K,) and block_constants (L,) are workspaces.
-    """
-    if mixture.prior_part.size > 0 and rng.random() < mixture.prior_part[0]:
-        draw_from_prior_part(
-            rng, prior_scale, transform, mixture, noise, v, block_constants, proposal
-        )
-    else:
-        draw_from_mixture(rng, mixture, noise, proposal)
-
-
-@inlined
-def with_prior_part(
-    target: LogPosterior,
-    workspace: PosteriorWorkspace,
-    prior_scale: PriorScale,
-    mixture: Mixture,
-    x: Floats,
-    log_density: float,
-) -> float:
-    """The log density at x (D,) of what independence steps propose, given that of the normals."""
-    if mixture.prior_part.size > 0:
-        log_density = add_prior_part(target, workspace, prior_scale, mixture, x, log_density)
-    return log_density
+    return hmc_step(rng, target, workspace, LEAPFROG, step_size, min_steps, max_steps, state, path)
 
 
 @inlined

@@ -16,9 +16,9 @@ import math
 import numpy as np
 
 from revealed._types import Floats
-from revealed.kernels._compile import compiled_internal
+from revealed.kernels._compile import compiled_internal, inlined
 from revealed.kernels.coordinates import TransformArrays, coordinates_from_value
-from revealed.kernels.independence import Mixture
+from revealed.kernels.independence import Mixture, draw_from_mixture
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, write_value
 from revealed.kernels.prior_scale import (
     PriorScale,
@@ -75,3 +75,41 @@ def add_prior_part(
     second = math.log(share) + log_constant + prior + log_jacobian
     log_sum: float = max(first, second) + math.log1p(math.exp(-abs(first - second)))
     return log_sum
+
+
+@inlined
+def draw_proposal_with_prior_part(
+    rng: np.random.Generator,
+    prior_scale: PriorScale,
+    transform: TransformArrays,
+    mixture: Mixture,
+    noise: Floats,
+    v: Floats,
+    block_constants: Floats,
+    proposal: Floats,
+) -> None:
+    """Write a draw of what independence steps propose where the prior's sd is inferred, (D,).
+
+    noise (D,), v (K,) and block_constants (L,) are workspaces.
+    """
+    if mixture.prior_part.size > 0 and rng.random() < mixture.prior_part[0]:
+        draw_from_prior_part(
+            rng, prior_scale, transform, mixture, noise, v, block_constants, proposal
+        )
+    else:
+        draw_from_mixture(rng, mixture, noise, proposal)
+
+
+@inlined
+def with_prior_part(
+    target: LogPosterior,
+    workspace: PosteriorWorkspace,
+    prior_scale: PriorScale,
+    mixture: Mixture,
+    x: Floats,
+    log_density: float,
+) -> float:
+    """The log density at x (D,) of what independence steps propose, given that of the normals."""
+    if mixture.prior_part.size > 0:
+        log_density = add_prior_part(target, workspace, prior_scale, mixture, x, log_density)
+    return log_density
