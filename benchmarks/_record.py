@@ -31,6 +31,7 @@ NAMES = (
     "ranking",
     "ranking_size",
     "tetris",
+    "default_prior",
     "studio",
 )
 """All benchmarks, in the order of the page."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import importlib.metadata
 import inspect
 import json
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import revealed as rv
 
 ROOT = Path(__file__).parents[2]
 with pytest.MonkeyPatch.context() as _patch:
@@ -231,3 +234,28 @@ def test_a_quick_run_of_the_cheapest(tmp_path: Path) -> None:
     (written,) = tmp_path.rglob("tetris.json")
     assert json.loads(written.read_text())["arguments"] == {"rounds": 1}
     assert {file: file.read_bytes() for file in _record.RESULTS.iterdir()} == before
+
+
+def test_the_page_on_the_default_prior_says_what_was_measured() -> None:
+    record = _record.stored("default_prior")
+    assert record is not None
+    page = (ROOT / "docs" / "default-prior.md").read_text(encoding="utf-8")
+    shown = [
+        [cell.strip() for cell in line.split("|")[2:-1]]
+        for line in page.splitlines()
+        if line.startswith("| ") and " of 38 |" in line
+    ]
+    standings = importlib.import_module("benchmarks.default_prior").standings(record["result"])
+    assert sorted(shown) == sorted(
+        [
+            f"{s.loss:.3f}",
+            f"{s.worst:.2f}",
+            f"{s.calibration:.3f}",
+            f"{s.covered:.0%}",
+            f"{s.warned} of {s.fits}",
+        ]
+        for s in standings
+    )
+    # the default is what the rule of the benchmark chooses
+    chosen = next(s.prior for s in standings if s.eligible)
+    assert (chosen, rv.ChoiceModel().value_prior) == ("Normal(50)", rv.Normal(50.0))
