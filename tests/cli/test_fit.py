@@ -16,6 +16,7 @@ import pytest
 import revealed
 from revealed import api
 from revealed.api import fit_quietly
+from revealed.results.hierarchical import HierarchicalPosterior
 from revealed.results.load import load
 from revealed.results.summary import Summary
 from tests.support.command_line import SMALL, answers, refuses, run, works, write
@@ -493,6 +494,19 @@ def test_correlated_noise_and_its_base(people: Path) -> None:
     assert load("s.nc").sampler == "da"
 
 
+def test_correlated_noise_of_a_population(people: Path) -> None:
+    words = ("--noise", "correlated", "--groups", "hierarchical", "--base", 2, "--out", "p.nc")
+    facts = answers("fit", people, *words, *SMALL)
+    assert facts["sampler"] == "hierarchical-gibbs"
+    named = [each["name"] for each in facts["coefficients"]]
+    assert named[:2] + named[-3:] == [
+        "mean price", "mean size", "var(1)", "cov(3, 1)", "var(3)",
+    ]  # fmt: skip
+    post = load("p.nc")
+    assert isinstance(post, HierarchicalPosterior)
+    works("predict", "p.nc", people, "--out", "q.csv")
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -501,7 +515,7 @@ def test_correlated_noise_and_its_base(people: Path) -> None:
         ("--base 2", "--base goes with --noise correlated; give both, or neither"),
         ("--base 2 --noise normal", "--base goes with --noise correlated"),
         ("--groups hierarchical --flat", "no sampler takes a flat prior and hierarchical groups"),
-        ("--noise correlated --groups hierarchical", "no sampler takes"),
+        ("--noise correlated --groups hierarchical --flat", "no sampler takes a flat prior"),
         ("--groups hierarchical --sampler da", 'the sampler "da" is for choices'),
         ("--noise correlated --sampler ibis", 'the sampler "ibis" is for'),
         ("--groups separate --sampler hierarchical", 'the sampler "hierarchical" is for'),

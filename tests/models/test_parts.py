@@ -86,9 +86,16 @@ def test_wrong_parts_are_refused_when_the_model_is_made(make: Any, sentence: str
         (rv.RankingModel(), ("ranking-hmc",)),
         (rv.RankingModel(prior=rv.Flat()), ("ranking-hmc",)),
         (rv.ChoiceModel(prior=LEARN, noise=rv.CorrelatedNoise()), ("ghk-hmc",)),
+        (
+            rv.ChoiceModel(noise=rv.CorrelatedNoise(), groups=rv.Hierarchical()),
+            ("hierarchical-gibbs",),
+        ),
+        (
+            rv.ChoiceModel(prior=LEARN, noise=rv.CorrelatedNoise(), groups=rv.Hierarchical()),
+            ("hierarchical-gibbs",),
+        ),
         # combinations that no sampler takes
         (rv.ChoiceModel(prior=rv.Flat(), groups=rv.Hierarchical()), ()),
-        (rv.ChoiceModel(noise=rv.CorrelatedNoise(), groups=rv.Hierarchical()), ()),
         (rv.ChoiceModel(groups=rv.Hierarchical(), transitions=rv.Dirichlet()), ()),
     ],
 )
@@ -107,11 +114,6 @@ def test_samplers_for_a_model(model: Any, names: tuple[str, ...]) -> None:
             "give prior=rv.Normal(sd) or groups=rv.Separate()",
         ),
         (
-            {"groups": rv.Hierarchical(), "noise": rv.CorrelatedNoise()},
-            "no sampler takes correlated noise and hierarchical groups together; "
-            "give noise=rv.NormalNoise() or groups=rv.Separate()",
-        ),
-        (
             {"groups": rv.Hierarchical(), "transitions": rv.Dirichlet()},
             "no sampler takes unknown transitions and hierarchical groups together; "
             "give groups=rv.Separate() or transitions=rv.Known()",
@@ -119,7 +121,7 @@ def test_samplers_for_a_model(model: Any, names: tuple[str, ...]) -> None:
         (
             {"prior": rv.Flat(), "groups": rv.Hierarchical(), "noise": rv.CorrelatedNoise()},
             "no sampler takes a flat prior, correlated noise and hierarchical groups together; "
-            "give groups=rv.Separate()",
+            "give prior=rv.Normal(sd) or groups=rv.Separate()",
         ),
     ],
 )

@@ -112,6 +112,19 @@ def hierarchical() -> HierarchicalPosterior:
     return found
 
 
+def hierarchical_correlated() -> HierarchicalPosterior:
+    groups, modes = np.repeat(["ann", "ben"], 10), ["bus", "car", "tram"] * 20
+    found: HierarchicalPosterior = make(
+        decisions(groups=groups, group_name="person", actions=modes),
+        ChoiceModel(groups=Hierarchical(), noise=CorrelatedNoise(base="car")),
+        population_mean=draw(2),
+        population_covariance=covariances(),
+        value=draw(2, 2),
+        noise_covariance=noise_covariances(),
+    )
+    return found
+
+
 def separate() -> Posterior:
     data = decisions(groups=np.repeat(["ann", "ben"], 10))
     found: Posterior = make(
@@ -144,6 +157,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
         noise_covariance=noise_covariances(),
     ),
     "hierarchical": hierarchical,
+    "hierarchical, correlated noise": hierarchical_correlated,
     "separate": separate,
     "separate transitions": separate_transitions,
     "transitions": mdp,
@@ -153,8 +167,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
     ),
 }
 SPECIAL: dict[Any, set[str]] = {
-    plots.noise_correlations: {"correlated noise"},
-    plots.shrinkage: {"hierarchical"},
+    plots.noise_correlations: {"correlated noise", "hierarchical, correlated noise"},
+    plots.shrinkage: {"hierarchical", "hierarchical, correlated noise"},
     plots.transitions: {"transitions"},
     plots.skill_intervals: {"ranking", "ranking with ties"},
 }
@@ -282,7 +296,9 @@ def test_the_settings_describe_the_model(case: str, words: str) -> None:
 def test_the_report_has_the_figures_of_its_class(case: str, words: str) -> None:
     having = {name for name in MAKERS if any(words in alt for alt in report(name).images)}
     assert case in having
-    assert having <= {"ranking", "ranking with ties"} if case == "ranking" else having == {case}
+    both = "hierarchical, correlated noise"
+    expected = {case, both} if case in both else {case}
+    assert having <= {"ranking", "ranking with ties"} if case == "ranking" else having == expected
 
 
 @pytest.mark.parametrize("case", MAKERS)

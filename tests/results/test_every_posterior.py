@@ -68,6 +68,18 @@ MODELS: dict[str, tuple[Any, Any]] = {
         people,
         rv.ChoiceModel(prior=rv.Normal(rv.HalfStudentT()), groups=rv.Hierarchical()),
     ),
+    "hierarchical, correlated noise": (
+        people,
+        rv.ChoiceModel(noise=rv.CorrelatedNoise(base="car"), groups=rv.Hierarchical(3.0)),
+    ),
+    "hierarchical, correlated noise, inferred sd": (
+        people,
+        rv.ChoiceModel(
+            prior=rv.Normal(rv.HalfStudentT()),
+            noise=rv.CorrelatedNoise(),
+            groups=rv.Hierarchical(),
+        ),
+    ),
     "transitions, inferred sd": (
         walks,
         rv.ChoiceModel(prior=rv.Normal(rv.HalfStudentT()), transitions=rv.Dirichlet()),
@@ -103,6 +115,8 @@ CLASSES = {
     "correlated noise, inferred sd": rv.ChoicePosterior,
     "hierarchical": rv.HierarchicalPosterior,
     "hierarchical, inferred sd": rv.HierarchicalPosterior,
+    "hierarchical, correlated noise": rv.HierarchicalPosterior,
+    "hierarchical, correlated noise, inferred sd": rv.HierarchicalPosterior,
     "transitions": rv.MDPPosterior,
     "transitions, inferred sd": rv.MDPPosterior,
     "ranking": rv.RankingPosterior,

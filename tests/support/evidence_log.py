@@ -34,6 +34,7 @@ MODELS = {
     "choices, noise covariance": "fit",
     "unknown transitions": "fit",
     "population": "fit",
+    "population, noise covariance": "fit",
     "separate fits": "fit",
     "rankings": "fit",
     "online learner": "OnlineLearner",
@@ -137,7 +138,7 @@ def model_name(kind: ModelKind) -> str:
     if kind.data == "rankings":
         return "rankings"
     if kind.groups == "hierarchical":
-        return "population"
+        return "population, noise covariance" if kind.noise == "correlated" else "population"
     if kind.noise == "correlated":
         return "choices, noise covariance"
     return (
@@ -184,8 +185,9 @@ def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:
             for prior in (normal, inferred)
         ),
         *(
-            (labelled, rv.ChoiceModel(prior=prior, groups=rv.Hierarchical()))
+            (labelled, rv.ChoiceModel(prior=prior, noise=law, groups=rv.Hierarchical()))
             for prior in (normal, inferred)
+            for law in (rv.NormalNoise(), noise)
         ),
         *((games, rv.RankingModel(prior=prior)) for prior in (normal, flat, None)),
     ]

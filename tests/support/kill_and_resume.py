@@ -118,6 +118,13 @@ def people(*names: str) -> rv.Decisions:
     return rv.Decisions(d.rows, d.start, d.chosen, groups=whose)
 
 
+def labelled_people() -> rv.Decisions:
+    """Labelled decisions of three people."""
+    d = labelled()
+    whose = np.repeat(["ann", "bob", "cid"], 10)
+    return rv.Decisions(d.rows, d.start, d.chosen, actions=d.actions, groups=whose)
+
+
 def games() -> rv.Rankings:
     rng = np.random.default_rng(3)
     return rv.Rankings.from_lists(
@@ -194,6 +201,9 @@ PROBLEMS: dict[str, Callable[[Path | None], Result]] = {
         80,
         60,
         model=rv.ChoiceModel(groups=rv.Hierarchical()),
+    ),
+    "population with noise": fit_problem(
+        labelled_people, 100, 60, model=CORRELATED.replace(groups=rv.Hierarchical())
     ),
     # twelve people, because each of them is one file, and a run may be killed at the eighth
     "separate groups": fit_problem(

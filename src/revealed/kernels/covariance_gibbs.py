@@ -25,22 +25,33 @@ from revealed.kernels.vectors import dot
 
 
 class DifferencedDecisions(NamedTuple):
-    """T decisions among D labels and the base, utilities less the base's; and the priors.
+    """T decisions among D labels and the base, utilities less the base's.
 
     design (T, D, K): rows less the base's; zero where a label is not offered, whose utility is
     then its noise. offered (T, D), base_offered (T,); the base counts as zero where it is not
-    offered. chosen (T,): the chosen label, or -1 for the base. basis (K, F): v = basis q.
-    precision (F, F), mean (F,): the prior of q. df, centre_root (D, D): IW(df, C C') of the noise.
-    scaled_by_trace: whether S has trace D; else its first entry is one.
+    offered. chosen (T,): the chosen label, or -1 for the base.
     """
 
     design: Floats
     offered: Bools
     base_offered: Bools
     chosen: Ints
+
+
+class CoefficientPrior(NamedTuple):
+    """The prior of v = basis q, basis (K, F): precision (F, F) and mean (F,) of q."""
+
     basis: Floats
     precision: Floats
     mean: Floats
+
+
+class NoisePrior(NamedTuple):
+    """The prior IW(df, C C') of the noise, centre_root C (D, D), its scale left out.
+
+    scaled_by_trace: whether the covariance S has trace D; else its first entry is one.
+    """
+
     df: float
     centre_root: Floats
     scaled_by_trace: bool
@@ -88,7 +99,11 @@ def draw_utilities(
 
 @compiled
 def draw_coefficients(
-    rng: np.random.Generator, decisions: DifferencedDecisions, inverse: Floats, w: Floats
+    rng: np.random.Generator,
+    decisions: DifferencedDecisions,
+    prior: CoefficientPrior,
+    inverse: Floats,
+    w: Floats,
 ) -> Floats:
     """The coefficients v (K,) given utilities and covariance: v = basis q, q normal.
 
@@ -100,10 +115,10 @@ def draw_coefficients(
         weighted = decisions.design[t].T @ inverse
         gram += weighted @ decisions.design[t]
         weighted_sum += weighted @ w[t]
-    basis = decisions.basis
+    basis = prior.basis
     # a draw from N(P^-1 b, P^-1): with P = L L', solve L' q = L^-1 b + standard normals
-    root = np.linalg.cholesky(basis.T @ gram @ basis + decisions.precision)
-    half = np.linalg.solve(root, basis.T @ weighted_sum + decisions.precision @ decisions.mean)
+    root = np.linalg.cholesky(basis.T @ gram @ basis + prior.precision)
+    half = np.linalg.solve(root, basis.T @ weighted_sum + prior.precision @ prior.mean)
     for d in range(half.size):
         half[d] += rng.standard_normal()
     return basis @ np.linalg.solve(root.T, half)
@@ -124,16 +139,42 @@ def draw_inverse_wishart(rng: np.random.Generator, df: float, scatter: Floats) -
 
 
 @compiled
-def log_prior(decisions: DifferencedDecisions, v: Floats) -> float:
+def log_prior(prior: CoefficientPrior, v: Floats) -> float:
     """Log prior density of v, up to a constant."""
-    offset = decisions.basis.T @ v - decisions.mean
-    return -0.5 * dot(offset, decisions.precision @ offset)
+    offset = prior.basis.T @ v - prior.mean
+    return -0.5 * dot(offset, prior.precision @ offset)
+
+
+@compiled
+def propose_covariance(
+    rng: np.random.Generator, prior: NoisePrior, residuals: Floats, covariance: Floats
+) -> tuple[Floats, float]:
+    """A covariance (D, D) given the noise of utilities (T, D), and old a / new a.
+
+    All utilities and values are to be multiplied by the ratio with it. It has its law but for the
+    prior of what is rescaled, which decides whether it is accepted.
+    """
+    # the working parameter given the covariance
+    size = covariance.shape[0]
+    solved = np.linalg.solve(np.linalg.cholesky(covariance), prior.centre_root)
+    old = math.sqrt(np.sum(solved * solved) / rng.chisquare(prior.df * size))
+    # a^2 S from its conditional, but for the prior of the values
+    noise = old * residuals
+    unscaled = draw_inverse_wishart(
+        rng,
+        prior.df + residuals.shape[0],
+        prior.centre_root @ prior.centre_root.T + noise.T @ noise,
+    )
+    new = math.sqrt(np.trace(unscaled) / size if prior.scaled_by_trace else unscaled[0, 0])
+    return unscaled / new**2, old / new
 
 
 @compiled
 def draw_covariance(
     rng: np.random.Generator,
     decisions: DifferencedDecisions,
+    prior: CoefficientPrior,
+    noise_prior: NoisePrior,
     v: Floats,
     w: Floats,
     covariance: Floats,
@@ -142,33 +183,20 @@ def draw_covariance(
 
     If so, v, w and covariance are all rescaled by the working parameter, in place.
     """
-    # the working parameter given the covariance
-    size = covariance.shape[0]
-    solved = np.linalg.solve(np.linalg.cholesky(covariance), decisions.centre_root)
-    old = math.sqrt(np.sum(solved * solved) / rng.chisquare(decisions.df * size))
-    # a^2 S from its conditional, but for the prior of the coefficients
-    noise = np.empty_like(w)
+    residuals = np.empty_like(w)
     for t in range(w.shape[0]):
-        noise[t] = old * (w[t] - decisions.design[t] @ v)
-    unscaled = draw_inverse_wishart(
-        rng,
-        decisions.df + w.shape[0],
-        decisions.centre_root @ decisions.centre_root.T + noise.T @ noise,
-    )
-    new = math.sqrt(np.trace(unscaled) / size if decisions.scaled_by_trace else unscaled[0, 0])
+        residuals[t] = w[t] - decisions.design[t] @ v
+    proposed, ratio = propose_covariance(rng, noise_prior, residuals, covariance)
     # Metropolis-Hastings for the prior of the coefficients, which are rescaled with it
-    ratio = old / new
     log_ratio = (
-        decisions.basis.shape[1] * math.log(ratio)
-        + log_prior(decisions, ratio * v)
-        - log_prior(decisions, v)
+        prior.basis.shape[1] * math.log(ratio) + log_prior(prior, ratio * v) - log_prior(prior, v)
     )
     # a logarithm of a uniform draw is minus an exponential one
     if log_ratio < -rng.standard_exponential():
         return False
     v *= ratio
     w *= ratio
-    covariance[:] = unscaled / new**2
+    covariance[:] = proposed
     return True
 
 
@@ -176,6 +204,8 @@ def draw_covariance(
 def sample_chain(
     rng: np.random.Generator,
     decisions: DifferencedDecisions,
+    prior: CoefficientPrior,
+    noise_prior: NoisePrior,
     thin: int,
     v: Floats,
     w: Floats,
@@ -197,7 +227,8 @@ def sample_chain(
             for t in range(w.shape[0]):
                 mu[t] = decisions.design[t] @ v
             draw_utilities(rng, decisions, mu, inverse, w)
-            v[:] = draw_coefficients(rng, decisions, inverse, w)
-            acceptance_rate[n] += draw_covariance(rng, decisions, v, w, covariance) / thin
+            v[:] = draw_coefficients(rng, decisions, prior, inverse, w)
+            accepted = draw_covariance(rng, decisions, prior, noise_prior, v, w, covariance)
+            acceptance_rate[n] += accepted / thin
         out_values[n] = v
         out_covariances[n] = covariance

@@ -9,13 +9,16 @@ import numpy as np
 from revealed.models.noise import NoiseCovariance
 from revealed.plots.check import check_class
 from revealed.plots.style import PALETTE, finish, new_figure, shorten, style
+from revealed.results.base import Posterior
 from revealed.results.choice import ChoicePosterior
+from revealed.results.drawn_noise import drawn_noise
+from revealed.results.hierarchical import HierarchicalPosterior
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def noise_correlations(post: ChoicePosterior) -> Figure:
+def noise_correlations(post: Posterior) -> Figure:
     """Which actions' noise goes together: mean correlations against the base, and their middle 90%.
 
     Parameters
@@ -24,8 +27,9 @@ def noise_correlations(post: ChoicePosterior) -> Figure:
         Of a fit with ``noise=rv.CorrelatedNoise(base=...)``.
     """
     how = "noise=rv.CorrelatedNoise(base=...)"
-    check_class(post, ChoicePosterior, "noise_correlations", how)
-    known = post.known_noise
+    if not isinstance(post, HierarchicalPosterior):
+        check_class(post, ChoicePosterior, "noise_correlations", how)
+    known = drawn_noise(post)
     if not isinstance(known, NoiseCovariance):
         raise ValueError(
             "noise_correlations needs a noise covariance that was inferred, and the noise of this "

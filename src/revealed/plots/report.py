@@ -169,9 +169,14 @@ def _describe_inference(post: Posterior) -> str:
     names = post.resolved.coefficients.names
     some = f" Values: {', '.join(names[:5])}{', ...' if len(names) > 5 else '.'}"
     if isinstance(post, HierarchicalPosterior):
+        noise = (
+            "; and how the noise of actions is correlated"
+            if "noise_covariance" in post.draws
+            else ""
+        )
         return (
             "This page is about what a population of groups values, inferred from choices: the "
-            f"mean of the groups, how far they differ, and the values of each.{some}"
+            f"mean of the groups, how far they differ, and the values of each{noise}.{some}"
         )
     if isinstance(post, SeparatePosterior):
         what = " and where its actions lead" if "transition" in post.draws else ""

@@ -24,7 +24,7 @@ from revealed.plots.report_html import numbers, picture, table
 from revealed.plots.style import LIMITS
 from revealed.plots.transitions import transitions
 from revealed.results.base import Posterior
-from revealed.results.choice import ChoicePosterior
+from revealed.results.drawn_noise import drawn_noise
 from revealed.results.hierarchical import HierarchicalPosterior
 from revealed.results.identification import Identification
 from revealed.results.mdp import MDPPosterior
@@ -60,7 +60,7 @@ def inferred_section(post: Posterior) -> str:
     parts += _summary_table(post) + _densities(post)
     if isinstance(post, HierarchicalPosterior):
         parts += _shrinkage(post) + _groups_table(post)
-    if isinstance(post, ChoicePosterior) and "noise_covariance" in post.draws:
+    if not isinstance(post, SeparatePosterior) and "noise_covariance" in post.draws:
         parts += _noise(post)
     if isinstance(post, MDPPosterior):
         parts += _transitions(post)
@@ -132,9 +132,9 @@ def _densities(post: Posterior) -> str:
     return f"<p>{width} the thin lines differ, the chains do not agree yet.</p>{figure}"
 
 
-def _noise(post: ChoicePosterior) -> str:
+def _noise(post: Posterior) -> str:
     """Correlations of the noise, with how to read them."""
-    known = post.known_noise
+    known = drawn_noise(post)
     assert isinstance(known, NoiseCovariance)
     if len(known.others) < 2:
         return ""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from revealed._types import Bools, Floats
 from revealed._validation import Seed
 from revealed.data.decisions import Decisions
-from revealed.models.choice import ChoiceModel
 from revealed.models.likelihood import log_likelihood
 from revealed.models.noise import Noise, NoiseCovariance, ResolvedNoise
 from revealed.models.priors import Prior, ResolvedPrior
 from revealed.results.base import Columns, Posterior
+from revealed.results.drawn_noise import drawn_noise, resolved_noise, with_noise_columns
 from revealed.results.identification import Identification, identify
 from revealed.results.policy import Policy, policy
 from revealed.results.prediction import Prediction, predict
@@ -72,10 +71,7 @@ class ChoicePosterior(Posterior):
     @property
     def resolved_noise(self) -> ResolvedNoise:
         """Which labels the noise covariance has; refuses where noise is independent."""
-        found: ResolvedNoise | None = self.resolved.noise
-        if found is None:
-            raise ValueError("the noise of this posterior is independent and has no covariance")
-        return found
+        return resolved_noise(self)
 
     @property
     def known_noise(self) -> Noise | NoiseCovariance:
@@ -83,14 +79,7 @@ class ChoicePosterior(Posterior):
 
         With a covariance, the draws of it, chains one after the other.
         """
-        assert isinstance(self.model, ChoiceModel)
-        if isinstance(self.model.noise, Noise):
-            return self.model.noise
-        # covariances and coefficients of one draw belong together: both in the order of `values`
-        noise = self.resolved_noise
-        return NoiseCovariance(
-            noise.labels[noise.base], noise.non_base, self.stacked("noise_covariance")
-        )
+        return drawn_noise(self)
 
     @property
     def resolved_prior(self) -> ResolvedPrior:
@@ -112,14 +101,8 @@ class ChoicePosterior(Posterior):
             draws.append(self.draws["prior_sd"][:, :, None])
             names.append("(prior sd)")
             fixed.append(np.zeros(1, np.bool_))
-        if "noise_covariance" in self.draws:
-            covariance, noise = self.draws["noise_covariance"], self.resolved_noise
-            i, j = np.tril_indices(covariance.shape[-1])
-            draws.append(covariance[:, :, i, j])
-            names += covariance_names(noise.non_base)
-            # the scale of the covariance is fixed, on one scale by its first element
-            fixed.append((i + j == 0) & (noise.scale == "first" or len(noise.non_base) == 1))
-        return Columns(np.concatenate(draws, axis=2), tuple(names), np.concatenate(fixed))
+        columns = Columns(np.concatenate(draws, axis=2), tuple(names), np.concatenate(fixed))
+        return with_noise_columns(self, columns)
 
     def log_likelihood(self) -> Floats:
         """(chain, draw, T) the exact log-likelihood of every choice under every draw."""
@@ -152,15 +135,6 @@ class ChoicePosterior(Posterior):
 
     def _contents(self) -> str:
         return f"{len(self.names)} coefficients"
-
-
-def covariance_names(labels: tuple[Any, ...]) -> list[str]:
-    """The names of a covariance's lower triangle, row by row."""
-    i, j = np.tril_indices(len(labels))
-    return [
-        f"var({labels[a]})" if a == b else f"cov({labels[a]}, {labels[b]})"
-        for a, b in zip(i.tolist(), j.tolist(), strict=True)
-    ]
 
 
 def fixed_coefficients(decisions: Decisions, prior: Prior) -> Bools:

@@ -9,7 +9,7 @@ and covariance alone.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,10 +22,16 @@ from revealed.data.groups import decisions_by_group, group_labels
 from revealed.models.choice import ChoiceModel
 from revealed.models.groups import Pooled
 from revealed.models.likelihood import log_likelihood, posterior_mode
-from revealed.models.noise import Noise
+from revealed.models.noise import CorrelatedNoise, Noise, NoiseCovariance
 from revealed.models.priors import Normal, ResolvedPrior, coordinates, resolve_prior
 from revealed.results.base import Columns, Posterior
 from revealed.results.choice import ChoicePosterior, fixed_coefficients
+from revealed.results.drawn_noise import (
+    drawn_noise,
+    refuse_noise_covariance,
+    resolved_noise,
+    with_noise_columns,
+)
 from revealed.results.prediction import Prediction, predict
 from revealed.results.prediction_by_group import predict_by_group
 from revealed.results.summary import Summary
@@ -72,7 +78,9 @@ class HierarchicalPosterior(Posterior):
     """Draws of the population and of all its groups.
 
     ``draws["population_mean"]`` is (chain, draw, K), ``draws["population_covariance"]``
-    (chain, draw, K, K), and ``draws["value"]`` (chain, draw, N, K), the value of every group.
+    (chain, draw, K, K), and ``draws["value"]`` (chain, draw, N, K), the value of every group. Where
+    the noise covariance was inferred, ``draws["noise_covariance"]`` is (chain, draw, D, D), one for
+    all groups.
 
     Examples
     --------
@@ -123,17 +131,17 @@ class HierarchicalPosterior(Posterior):
         return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
 
     def columns(self) -> Columns:
-        """The population's mean and sd of each coefficient.
+        """The population's mean and sd of each coefficient, and the noise covariance if inferred.
 
         Correlations are left out, being too many to read, and groups have a table of their own.
         """
         names = tuple(f"{what} {name}" for what in ("mean", "sd") for name in self.names)
         draws = np.concatenate([self.draws["population_mean"], self.population_sd], axis=2)
         fixed = np.tile(fixed_coefficients(self.decisions, self.prior), 2)
-        if "prior_sd" not in self.draws:
-            return Columns(draws, names, fixed)
-        draws = np.concatenate([draws, self.draws["prior_sd"][:, :, None]], axis=2)
-        return Columns(draws, (*names, "(prior sd)"), np.append(fixed, False))
+        if "prior_sd" in self.draws:
+            draws = np.concatenate([draws, self.draws["prior_sd"][:, :, None]], axis=2)
+            names, fixed = (*names, "(prior sd)"), np.append(fixed, False)
+        return with_noise_columns(self, Columns(draws, names, fixed))
 
     def summary_of_groups(self) -> Summary:
         """The summary of every coefficient of every group.
@@ -181,14 +189,38 @@ class HierarchicalPosterior(Posterior):
             covariance=covariance + constants @ constants.T,
         )
         assert isinstance(self.model, ChoiceModel)
-        return ChoicePosterior(
+        model = self.model.replace(prior=prior, groups=Pooled())
+        drawn, own = (
             {"value": self.draws["value"][:, :, i]},
             self.decisions[self._decisions_of[label]],
-            self.model.replace(prior=prior, groups=Pooled()),
+        )
+        if isinstance(model.noise, CorrelatedNoise):
+            drawn["noise_covariance"] = self.draws["noise_covariance"]
+            model = model.replace(noise=self._noise_of(label, own))
+        return ChoicePosterior(
+            drawn,
+            own,
+            model,
             self.sampler,
             self.sample_stats,
             self.settings,
         )
+
+    def _noise_of(self, label: Hashable, own: Decisions) -> CorrelatedNoise:
+        """The noise of one group's decisions; refuses those that never offered some action."""
+        assert isinstance(self.model, ChoiceModel)
+        assert isinstance(self.model.noise, CorrelatedNoise)
+        noise = resolved_noise(self)
+        offered = set(np.asarray(own.actions).tolist())
+        for action in noise.labels:
+            if action not in offered:
+                raise ValueError(
+                    f"group {label!r} was never offered {action!r}, of whose noise its own "
+                    'decisions know nothing; take its values from draws["value"], and its choices '
+                    "from predict(...)"
+                )
+        # by default the base is the first label in sorted order; here it is said
+        return replace(self.model.noise, base=noise.labels[noise.base])
 
     def _selected(self, coords: dict[str, Any]) -> Hashable:
         """The label that the arguments of `select` name."""
@@ -267,6 +299,7 @@ class HierarchicalPosterior(Posterior):
 
     def identification(self) -> Any:
         """Refused: what the decisions identify is told of one group at a time."""
+        refuse_noise_covariance(self)
         label = self.groups[0]
         raise ValueError(
             "what the decisions identify is told of one group at a time, given the population: "
@@ -276,13 +309,16 @@ class HierarchicalPosterior(Posterior):
     def shrinkage(self) -> Shrinkage:
         """Each group by itself and as one of the population.
 
-        What pooling does: the difference is largest for groups with few decisions.
+        What pooling does: the difference is largest for groups with few decisions. Where a noise
+        covariance was inferred, a group by itself has independent noise, which is on both scales.
         """
         # alone, a group has the prior of the population's mean and nothing to lean on
         own_decisions = [self.decisions[self._decisions_of[label]] for label in self.groups]
+        # differences of independent noise have variance two, on the scale of a covariance one
+        scale = 1.0 if self.resolved.noise is None else np.sqrt(2.0)
         alone = np.array(
             [
-                posterior_mode(own, self._prior_of(own), noise=self.resolved.kernel)[0]
+                posterior_mode(own, self._prior_of(own, scale), noise=self.resolved.kernel)[0]
                 for own in own_decisions
             ]
         )
@@ -290,24 +326,24 @@ class HierarchicalPosterior(Posterior):
             self.names,
             self.groups,
             np.array([len(own) for own in own_decisions]),
-            alone,
+            alone / scale,
             self.mean("value"),
             self.mean("population_mean"),
         )
 
-    @property
-    def _noise(self) -> Noise:
-        """The law of every action's noise."""
-        assert isinstance(self.model, ChoiceModel)
-        assert isinstance(self.model.noise, Noise)
-        return self.model.noise
+    @cached_property
+    def _noise(self) -> Noise | NoiseCovariance:
+        """The law of the noise, with the draws of its covariance where it was inferred."""
+        return drawn_noise(self)
 
-    def _prior_of(self, decisions: Decisions) -> ResolvedPrior:
-        """The prior of the mean for these decisions, at the median of its sd where inferred."""
+    def _prior_of(self, decisions: Decisions, scale: float) -> ResolvedPrior:
+        """The prior of the mean for these decisions, at the median of its sd where inferred.
+
+        On a scale that is so many times as large.
+        """
         prior = resolve_prior(self.prior, decisions)
-        if prior.scale is None:
-            return prior
-        return prior.at_scale(float(np.median(self.draws["prior_sd"])))
+        sd = 1.0 if prior.scale is None else float(np.median(self.draws["prior_sd"]))
+        return replace(prior.at_scale(sd * scale), mean=scale * prior.mean)
 
     def _contents(self) -> str:
         return f"{len(self.groups)} groups, {len(self.names)} coefficients"

@@ -30,6 +30,7 @@ from revealed.models.propriety import (
     find_unbounded_direction,
     unidentified_directions,
 )
+from revealed.results.drawn_noise import refuse_noise_covariance
 from revealed.results.prior_sensitivity import Sensitivity, approximate_sd, find_sensitivity
 from revealed.results.text import align_columns, percentage, plural
 
@@ -286,11 +287,7 @@ def identify(posterior: Any) -> Identification:
     >>> post.identification()  # only the difference of the two is asked for
     <Identification: 1 of 2 directions informed, 1 by the prior only>
     """
-    if posterior.resolved.noise is not None:
-        raise ValueError(
-            "what the decisions identify is worked out for independent noise, and this posterior "
-            "has inferred a noise covariance"
-        )
+    refuse_noise_covariance(posterior)
     # first what the choices leave open, which is exact and needs no draws
     d, prior = posterior.decisions, posterior.resolved_prior
     unidentified, unbounded, explained = _unlimited_directions(posterior, prior)

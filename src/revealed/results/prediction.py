@@ -180,7 +180,7 @@ def predict(
     method: str = "average",
     *,
     seed: Seed = 0,
-    noise: Noise | None = None,
+    noise: Noise | NoiseCovariance | None = None,
 ) -> Prediction:
     """Predict what is chosen in each of these decisions.
 

@@ -14,7 +14,12 @@ import scipy.sparse as sp
 
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
-from revealed.kernels.covariance_gibbs import DifferencedDecisions, sample_chain
+from revealed.kernels.covariance_gibbs import (
+    CoefficientPrior,
+    DifferencedDecisions,
+    NoisePrior,
+    sample_chain,
+)
 from revealed.models.likelihood import posterior_mode
 from revealed.models.noise import ResolvedNoise
 from revealed.models.priors import ResolvedPrior
@@ -36,31 +41,8 @@ class CovarianceGibbsSampler:
 
     @cached_property
     def differenced(self) -> DifferencedDecisions:
-        """The decisions as utilities less the base's, with the priors."""
-        d, noise, prior = self.decisions, self.noise, self.resolved_prior
-        # rows as (T, labels, K), zero where a label is not offered
-        rows = np.asarray(d.rows.todense() if sp.issparse(d.rows) else d.rows)
-        by_label = np.zeros((len(d), len(noise.labels), rows.shape[1]))
-        offered = np.zeros((len(d), len(noise.labels)), dtype=np.bool_)
-        by_label[d.decision_of_row, noise.of_row] = rows
-        offered[d.decision_of_row, noise.of_row] = True
-        # less the base's, which moves from the labels to its own arrays
-        others = np.delete(np.arange(len(noise.labels)), noise.base)
-        base_rows = np.where(offered[:, others, None], by_label[:, [noise.base]], 0.0)
-        label = noise.of_row[d.chosen_row]
-        chosen = np.where(label == noise.base, -1, label - (label > noise.base))
-        return DifferencedDecisions(
-            design=np.ascontiguousarray(by_label[:, others] - base_rows),
-            offered=np.ascontiguousarray(offered[:, others]),
-            base_offered=np.ascontiguousarray(offered[:, noise.base]),
-            chosen=chosen,
-            basis=prior.basis,
-            precision=prior.precision,
-            mean=prior.basis.T @ prior.mean,
-            df=noise.df,
-            centre_root=noise.root,
-            scaled_by_trace=noise.scale == "trace",
-        )
+        """The decisions as utilities less the base's."""
+        return difference_decisions(self.decisions, self.noise)
 
     def init(self, rng: np.random.Generator, position: Floats | None) -> State:
         """At `position`, or at the mode, under independent noise.
@@ -72,14 +54,11 @@ class CovarianceGibbsSampler:
             if position is None
             else position
         )
-        size = len(self.noise.non_base)
-        chosen = self.differenced.chosen
-        w = -np.abs(rng.standard_normal((len(self.decisions), size)))
-        # all below the base's zero, but for the chosen ones, which are mirrored
-        not_base = np.flatnonzero(chosen >= 0)
-        w[not_base, chosen[not_base]] *= -1.0
-        # independent noise: differences against one base have correlation one half
-        return {"v": v.copy(), "w": w, "covariance": 0.5 * (1.0 + np.eye(size))}
+        return {
+            "v": v.copy(),
+            "w": initial_utilities(rng, self.differenced),
+            "covariance": independent_covariance(self.noise),
+        }
 
     def warmup(
         self, rng: np.random.Generator, state: State, remaining: int, chunk: int
@@ -93,13 +72,15 @@ class CovarianceGibbsSampler:
     ) -> tuple[State, Draws, Stats]:
         """Make draws * thin iterations."""
         new = {name: value.copy() for name, value in state.items()}
-        size = len(self.noise.non_base)
+        prior, size = self.resolved_prior, len(self.noise.non_base)
         values, covariances = np.empty((draws, len(new["v"]))), np.empty((draws, size, size))
         acceptance_rate = np.empty(draws)
         # the kernel changes the arrays of the new state in place
         sample_chain(
             rng,
             self.differenced,
+            CoefficientPrior(prior.basis, prior.precision, prior.basis.T @ prior.mean),
+            noise_prior(self.noise),
             thin,
             new["v"],
             new["w"],
@@ -110,3 +91,44 @@ class CovarianceGibbsSampler:
         )
         drawn = {"value": values, "noise_covariance": covariances}
         return new, drawn, {"acceptance_rate": acceptance_rate}
+
+
+def difference_decisions(decisions: Decisions, noise: ResolvedNoise) -> DifferencedDecisions:
+    """The decisions as utilities less the base's."""
+    # rows as (T, labels, K), zero where a label is not offered
+    rows = np.asarray(decisions.rows.todense() if sp.issparse(decisions.rows) else decisions.rows)
+    by_label = np.zeros((len(decisions), len(noise.labels), rows.shape[1]))
+    offered = np.zeros((len(decisions), len(noise.labels)), dtype=np.bool_)
+    by_label[decisions.decision_of_row, noise.of_row] = rows
+    offered[decisions.decision_of_row, noise.of_row] = True
+    # less the base's, which moves from the labels to its own arrays
+    others = np.delete(np.arange(len(noise.labels)), noise.base)
+    base_rows = np.where(offered[:, others, None], by_label[:, [noise.base]], 0.0)
+    label = noise.of_row[decisions.chosen_row]
+    return DifferencedDecisions(
+        design=np.ascontiguousarray(by_label[:, others] - base_rows),
+        offered=np.ascontiguousarray(offered[:, others]),
+        base_offered=np.ascontiguousarray(offered[:, noise.base]),
+        chosen=np.where(label == noise.base, -1, label - (label > noise.base)),
+    )
+
+
+def noise_prior(noise: ResolvedNoise) -> NoisePrior:
+    """The prior of the noise, as kernels take it."""
+    return NoisePrior(noise.df, noise.root, noise.scale == "trace")
+
+
+def independent_covariance(noise: ResolvedNoise) -> Floats:
+    """(D, D) that of independent noise: differences against one base have correlation one half."""
+    return np.asarray(0.5 * (1.0 + np.eye(len(noise.non_base))))
+
+
+def initial_utilities(rng: np.random.Generator, differenced: DifferencedDecisions) -> Floats:
+    """(T, D) utilities that explain the choices, whatever the values.
+
+    All are below the base's zero, but for the chosen ones, which are mirrored.
+    """
+    w = -np.abs(rng.standard_normal(differenced.offered.shape))
+    not_base = np.flatnonzero(differenced.chosen >= 0)
+    w[not_base, differenced.chosen[not_base]] *= -1.0
+    return w

@@ -148,10 +148,7 @@ class HierarchicalSampler:
             if cluster is None
             else DaskPartitionExecutor(partitions, cluster)
         )
-        population_prior = PopulationPrior(
-            prior.mean @ prior.basis, prior.precision, scale, scale_groups(prior)
-        )
-        return HierarchicalSampler(executor, start, population_prior, prior)
+        return HierarchicalSampler(executor, start, population_prior(prior, scale), prior)
 
     @property
     def n_groups(self) -> int:
@@ -256,7 +253,7 @@ class HierarchicalSampler:
         # values given the population, then the population given values
         q, acceptance, steps, sums = self._move_values(rng, state)
         old_mean = state["mean"]
-        prior = self._prior_at(state)
+        prior = prior_at_sd(self.prior, float(state["prior_sd"][0]))
         mean, covariance = draw_population(
             rng,
             prior,
@@ -304,12 +301,6 @@ class HierarchicalSampler:
             )
             state["prior_sd"] = np.array([sd])
         return Iteration(acceptance, steps, move, log_density - 0.5 * float((z * z).sum()))
-
-    def _prior_at(self, state: State) -> PopulationPrior:
-        """The prior of the population, with the present sd of its mean's prior."""
-        if self.mean_prior.scale is None:
-            return self.prior
-        return self.prior._replace(precision=self.prior.precision / state["prior_sd"][0] ** 2)
 
     def _move_values(
         self, rng: np.random.Generator, state: State
@@ -380,6 +371,16 @@ def update_group_values(
         sums,
     )
     return q, acceptance, steps, sums
+
+
+def population_prior(prior: ResolvedPrior, scale: float) -> PopulationPrior:
+    """The population's prior from that of its mean, and the scale of the prior of its sds."""
+    return PopulationPrior(prior.mean @ prior.basis, prior.precision, scale, scale_groups(prior))
+
+
+def prior_at_sd(prior: PopulationPrior, sd: float) -> PopulationPrior:
+    """The population's prior, given at an sd of one, with another sd of its mean's prior."""
+    return prior._replace(precision=prior.precision / sd**2)
 
 
 def scale_groups(resolved_prior: ResolvedPrior) -> Ints:

@@ -24,6 +24,7 @@ from revealed.samplers.data_augmentation import (
 )
 from revealed.samplers.ghk_hmc import GHKSampler
 from revealed.samplers.hierarchical import HierarchicalSampler
+from revealed.samplers.hierarchical_gibbs import HierarchicalGibbsSampler
 from revealed.samplers.ibis import IBISSampler
 from revealed.samplers.model_kind import Model, ModelKind, PriorKind, ResolvedModel, kind_of
 from revealed.samplers.ranking_hmc import RankingSampler
@@ -199,6 +200,21 @@ def _build_hierarchical(resolved: ResolvedChoiceModel, given: BuildArguments) ->
     )
 
 
+def _build_hierarchical_gibbs(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
+    groups, position, noise = resolved.model.groups, resolved.group_of_decision, resolved.noise
+    assert isinstance(groups, Hierarchical)
+    assert position is not None
+    assert noise is not None
+    if given.client is not None:
+        raise ValueError(
+            'the sampler "hierarchical-gibbs" runs on this machine alone; give executor=threads '
+            "in place of a Dask client, or independent noise"
+        )
+    return HierarchicalGibbsSampler.build(
+        resolved.decisions, position, resolved.prior, groups.sd_scale, noise
+    )
+
+
 def _build_transitions(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
     return build_unknown_transitions(resolved)
 
@@ -277,6 +293,13 @@ REGISTRY = SamplerRegistry(
             memory_factor=12.0,
             summary="groups given their population, and the population given its groups",
             build=_build_hierarchical,
+        ),
+        SamplerEntry(
+            "hierarchical-gibbs",
+            _kinds("decisions", ("normal", "inferred sd"), ("correlated",), groups="hierarchical"),
+            memory_factor=4.0,
+            summary="data augmentation of groups, their population and one noise covariance",
+            build=_build_hierarchical_gibbs,
         ),
         SamplerEntry(
             "transitions-hmc",

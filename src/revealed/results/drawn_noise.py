@@ -1,0 +1,64 @@
+"""The noise of a posterior as predictions and tables need it, its covariance perhaps inferred."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from revealed.models.choice import ChoiceModel
+from revealed.models.noise import Noise, NoiseCovariance, ResolvedNoise
+from revealed.results.base import Columns, Posterior
+
+
+def resolved_noise(post: Posterior) -> ResolvedNoise:
+    """Which labels the noise covariance has; refuses where noise is independent."""
+    found: ResolvedNoise | None = post.resolved.noise
+    if found is None:
+        raise ValueError("the noise of this posterior is independent and has no covariance")
+    return found
+
+
+def drawn_noise(post: Posterior) -> Noise | NoiseCovariance:
+    """The law of the noise; with a covariance, the draws of it, chains one after the other."""
+    assert isinstance(post.model, ChoiceModel)
+    if isinstance(post.model.noise, Noise):
+        return post.model.noise
+    # covariances and values of one draw belong together: both in the order of `stacked`
+    noise = resolved_noise(post)
+    return NoiseCovariance(
+        noise.labels[noise.base], noise.non_base, post.stacked("noise_covariance")
+    )
+
+
+def with_noise_columns(post: Posterior, columns: Columns) -> Columns:
+    """The columns, and after them the noise covariance's lower triangle where it was inferred."""
+    if "noise_covariance" not in post.draws:
+        return columns
+    covariance, noise = post.draws["noise_covariance"], resolved_noise(post)
+    i, j = np.tril_indices(covariance.shape[-1])
+    # the scale of the covariance is fixed, on one scale by its first element
+    fixed = (i + j == 0) & (noise.scale == "first" or len(noise.non_base) == 1)
+    return Columns(
+        np.concatenate([columns.draws, covariance[:, :, i, j]], axis=2),
+        (*columns.names, *covariance_names(noise.non_base)),
+        np.concatenate([columns.fixed, fixed]),
+    )
+
+
+def covariance_names(labels: tuple[Any, ...]) -> list[str]:
+    """The names of a covariance's lower triangle, row by row."""
+    i, j = np.tril_indices(len(labels))
+    return [
+        f"var({labels[a]})" if a == b else f"cov({labels[a]}, {labels[b]})"
+        for a, b in zip(i.tolist(), j.tolist(), strict=True)
+    ]
+
+
+def refuse_noise_covariance(post: Posterior) -> None:
+    """Refuse identification of a posterior with a noise covariance."""
+    if post.resolved.noise is not None:
+        raise ValueError(
+            "what the decisions identify is worked out for independent noise, and this posterior "
+            "has inferred a noise covariance"
+        )
