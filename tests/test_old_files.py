@@ -249,7 +249,7 @@ def test_an_online_learner_is_read_and_goes_on(old: Path) -> None:
     assert_close(found.weights, expected["weights"])
     assert_same(found.posterior().draws["value"], expected["draws"])
     check_decisions(found.decisions, told["decisions"], "stream.nc:decisions/")
-    check_prior(found.prior, found.decisions, "stream.nc:")
+    check_prior(found.model.value_prior, found.decisions, "stream.nc:")
     assert_close(found.probabilities(np.eye(3)), expected["probabilities"])
     assert_same(rv.load(old / "stream.nc").draws["value"], expected["draws"])
     # What it learns next depends on an acceptance here or there; the generator goes on from where

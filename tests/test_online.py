@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import revealed as rv
-from revealed import online as module
+from revealed.samplers import particle_filter as module
+from revealed.samplers.separate import seed_for
 from tests.support.cases import choose, ragged_offers
 
 MODEL = rv.ChoiceModel(prior=rv.Normal(3.0))
@@ -23,7 +25,7 @@ def decisions() -> rv.Decisions:
 
 
 def test_one_by_one_is_all_at_once(decisions: rv.Decisions) -> None:
-    whole, single = (rv.OnlineLearner(3, rv.Normal(3.0), 200, seed=3) for _ in range(2))
+    whole, single = (rv.OnlineLearner(MODEL, 3, 200, seed=3) for _ in range(2))
     whole.update(decisions)
     for t in range(len(decisions)):
         rows = decisions.rows[decisions.start[t] : decisions.start[t + 1]]
@@ -36,8 +38,8 @@ def test_one_by_one_is_all_at_once(decisions: rv.Decisions) -> None:
 
 def test_a_saved_learner_goes_on_exactly(decisions: rv.Decisions, tmp_path: Path) -> None:
     file = tmp_path / "learner.nc"
-    whole = rv.OnlineLearner(3, rv.Normal(3.0), 200, seed=3).update(decisions)
-    rv.OnlineLearner(3, rv.Normal(3.0), 200, seed=3).update(decisions[:17]).save(file)
+    whole = rv.OnlineLearner(MODEL, 3, 200, seed=3).update(decisions)
+    rv.OnlineLearner(MODEL, 3, 200, seed=3).update(decisions[:17]).save(file)
     resumed = rv.OnlineLearner.load(file)
     assert len(resumed) == 17
     resumed.update(decisions[17:])
@@ -48,7 +50,7 @@ def test_a_saved_learner_goes_on_exactly(decisions: rv.Decisions, tmp_path: Path
 
 
 def test_properties_after_updates(decisions: rv.Decisions) -> None:
-    learner = rv.OnlineLearner(["a", "b", "c"], rv.Normal(3.0), 500, seed=3)
+    learner = rv.OnlineLearner(MODEL, ["a", "b", "c"], 500, seed=3)
     assert np.isclose(learner.probabilities([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]).sum(), 1.0)
     learner.update(
         rv.Decisions(decisions.rows, decisions.start, decisions.chosen, names=["a", "b", "c"])
@@ -66,11 +68,11 @@ def test_a_step_that_fails_changes_nothing(
     decisions: rv.Decisions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learner, other = (
-        rv.OnlineLearner(3, rv.Normal(3.0), 200, seed=3).update(decisions[:5]) for _ in range(2)
+        rv.OnlineLearner(MODEL, 3, 200, seed=3).update(decisions[:5]) for _ in range(2)
     )
 
     def fail(*_: object) -> None:
-        learner._rng.random()
+        learner._filters.of(None).rng.random()
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -85,14 +87,14 @@ def test_a_step_that_fails_changes_nothing(
 
 def test_bad_input_is_refused(decisions: rv.Decisions, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="flat prior has none"):
-        rv.OnlineLearner(3, rv.Flat())
+        rv.OnlineLearner(rv.ChoiceModel(prior=rv.Flat()), 3)
     with pytest.raises(ValueError, match="particles must be a whole number, at least 100"):
-        rv.OnlineLearner(3, particles=5)
+        rv.OnlineLearner(MODEL, 3, particles=5)
     with pytest.raises(ValueError, match="seed must be a whole number"):
-        rv.OnlineLearner(3, seed=-1)
+        rv.OnlineLearner(MODEL, 3, seed=-1)
     with pytest.raises(ValueError, match="nothing to learn"):
-        rv.OnlineLearner([])
-    learner = rv.OnlineLearner(3, rv.Normal(3.0), 200)
+        rv.OnlineLearner(MODEL, [])
+    learner = rv.OnlineLearner(MODEL, 3, 200)
     with pytest.raises(ValueError, match="decision 0: chosen is 2, but 2 actions are offered"):
         learner.update([[1.0, 2.0, 3.0], [1.0, 2.0, 4.0]], 2)
     with pytest.raises(ValueError, match="finite"):
@@ -102,7 +104,7 @@ def test_bad_input_is_refused(decisions: rv.Decisions, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="leave out chosen"):
         learner.update(decisions, 1)
     with pytest.raises(ValueError, match="but the learner has"):
-        rv.OnlineLearner(["a", "b", "c"], rv.Normal(3.0), 200).update(decisions)
+        rv.OnlineLearner(MODEL, ["a", "b", "c"], 200).update(decisions)
     with pytest.raises(ValueError, match="not seen any decision"):
         learner.save(tmp_path / "none.nc")
     assert len(learner) == 0
@@ -111,6 +113,167 @@ def test_bad_input_is_refused(decisions: rv.Decisions, tmp_path: Path) -> None:
         rv.OnlineLearner.load(tmp_path / "post.nc")
     with pytest.raises(ValueError, match="there is no file"):
         rv.OnlineLearner.load(tmp_path / "nowhere.nc")
+
+
+def four_people(count: int = 24) -> rv.Decisions:
+    """Decisions of four people between two or three labelled actions."""
+    rng = np.random.default_rng(5)
+    sizes = np.tile([3, 3, 2], count)[:count]
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    actions = np.concatenate([rng.permutation(["bus", "car", "tram"])[:size] for size in sizes])
+    return rv.Decisions(
+        rng.normal(size=(start[-1], 2)),
+        start,
+        rng.integers(sizes),
+        groups=np.array(["ann", "ben", "cid", "dan"])[np.arange(count) % 4],
+        actions=actions,
+    )
+
+
+ACTIONS = ["tram", "bus", "car"]
+PARTS = {
+    "separate": MODEL.replace(groups=rv.Separate()),
+    "hierarchical": MODEL.replace(groups=rv.Hierarchical()),
+    "correlated": MODEL.replace(noise=rv.CorrelatedNoise()),
+    "separate, correlated": MODEL.replace(groups=rv.Separate(), noise=rv.CorrelatedNoise()),
+}
+
+
+def make(name: str) -> rv.OnlineLearner:
+    actions = ACTIONS if "correlated" in name else None
+    return rv.OnlineLearner(PARTS[name], ["a", "b"], 100, seed=3, actions=actions)
+
+
+def named(d: rv.Decisions) -> rv.Decisions:
+    return rv.Decisions(
+        d.rows, d.start, d.chosen, names=["a", "b"], groups=d.groups, actions=d.actions
+    )
+
+
+def state(learner: rv.OnlineLearner) -> list[object]:
+    return [learner.particles.tolist(), learner.weights.tolist(), learner.log_evidence]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_every_part_goes_on_from_a_file_to_the_bit(name: str, tmp_path: Path) -> None:
+    d, file = named(four_people()), tmp_path / "learner.nc"
+    whole = make(name).update(d)
+    for seen in (1, 15):
+        make(name).update(d[:seen]).save(file)
+        resumed = rv.OnlineLearner.load(file)
+        assert len(resumed) == seen
+        assert state(resumed.update(d[seen:])) == state(whole)
+    whole.save(file)
+    told: dict[str, Any] = {} if name == "correlated" else {"group": "ann"}
+    labels: dict[str, Any] = {"actions": ["car", "tram"]} if "correlated" in name else {}
+    again = rv.OnlineLearner.load(file)
+    for one in (whole, again):
+        assert one.probabilities(np.eye(2), **told, **labels).sum() == pytest.approx(1.0)
+        assert one.draw(4, **told).shape == (2,)
+    assert np.array_equal(again.posterior().draws["value"], whole.posterior().draws["value"])
+    assert np.array_equal(rv.load(file).draws["value"], whole.posterior().draws["value"])
+    assert type(whole.posterior()) is type(rv.load(file))
+    groups = 4 if told else 0
+    assert whole.mean.shape == whole.sd.shape == ((groups, 2) if groups else (2,))
+    assert np.abs(whole.posterior().mean("value") - whole.mean).max() < whole.sd.max()
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_decisions_one_by_one_with_labels_are_all_at_once(name: str) -> None:
+    d, single = named(four_people()), make(name)
+    assert d.groups is not None
+    assert d.actions is not None
+    for t in range(len(d)):
+        mine = slice(d.start[t], d.start[t + 1])
+        told: dict[str, Any] = {} if name == "correlated" else {"group": d.groups[t]}
+        labels: dict[str, Any] = {"actions": d.actions[mine]} if "correlated" in name else {}
+        single.update(d.rows[mine], int(d.require_choices()[t]), **told, **labels)
+    assert state(single) == state(make(name).update(d))
+    assert "24 decisions" in repr(single)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_step_of_any_part_that_fails_changes_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while particles move, at a decision of a group never met before."""
+    d = named(four_people())
+    learner, other = make(name).update(d[:3]), make(name).update(d[:3])
+
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "assimilate", fail)
+        with pytest.raises(KeyboardInterrupt):
+            learner.update(d[3:4])
+    assert len(learner) == 3
+    assert learner.groups == other.groups
+    assert state(learner.update(d[3:])) == state(other.update(d[3:]))
+
+
+def test_separate_groups_are_learners_of_their_own() -> None:
+    """Each has the particles that its decisions alone give, by a seed of its position."""
+    d = named(four_people())
+    both = make("separate").update(d)
+    alone = rv.OnlineLearner(MODEL, ["a", "b"], 100, seed=seed_for(3, 1)).update(d[1::4])
+    assert np.array_equal(both.particles[:, 1], alone.particles)
+    assert np.array_equal(both.weights[:, 1], alone.weights)
+    one = both.posterior().select(group="ben")
+    assert np.array_equal(one.draws["value"], alone.posterior().draws["value"])
+
+
+def test_somebody_never_met_is_predicted() -> None:
+    d = named(four_people())
+    for name in ("separate", "hierarchical"):
+        learner = make(name)
+        assert learner.mean.shape == (0, 2)
+        learner.update(d)
+        before = state(learner)
+        assert learner.probabilities(np.eye(2), group="eve").sum() == pytest.approx(1.0)
+        assert learner.draw(1, group="eve").shape == (2,)
+        assert state(learner) == before
+        assert learner.groups == ("ann", "ben", "cid", "dan")
+
+
+def test_a_learner_without_a_posterior_yet_is_saved(tmp_path: Path) -> None:
+    d, file = named(four_people()), tmp_path / "learner.nc"
+    one = make("hierarchical").update(d[:1])
+    with pytest.raises(ValueError, match="no posterior yet: a population needs decisions of two"):
+        one.posterior()
+    one.save(file)
+    with pytest.raises(ValueError, match="an online learner without a posterior yet"):
+        rv.load(file)
+    two = make("correlated").update(d[2:3])
+    with pytest.raises(ValueError, match="has not been offered yet"):
+        two.posterior()
+
+
+def test_parts_that_do_not_fit_are_refused() -> None:
+    rows = np.eye(2)
+    with pytest.raises(ValueError, match="takes the model first, then the names"):
+        rv.OnlineLearner(["a", "b"], rv.Normal(1.0))  # type: ignore[arg-type]
+    hierarchical = rv.ChoiceModel(groups=rv.Hierarchical(), noise=rv.CorrelatedNoise())
+    with pytest.raises(ValueError, match="hierarchical groups or correlated noise, not both"):
+        rv.OnlineLearner(hierarchical, 2, actions=ACTIONS)
+    with pytest.raises(ValueError, match="transitions cannot be unknown"):
+        rv.OnlineLearner(rv.ChoiceModel(transitions=rv.Dirichlet()), 2)
+    with pytest.raises(ValueError, match="which actions there are"):
+        rv.OnlineLearner(PARTS["correlated"], 2)
+    with pytest.raises(ValueError, match="leave out actions"):
+        rv.OnlineLearner(MODEL, 2, actions=ACTIONS)
+    with pytest.raises(ValueError, match="leave out group"):
+        rv.OnlineLearner(MODEL, 2).update(rows, 0, group="ann")
+    with pytest.raises(ValueError, match="say who decides"):
+        make("separate").update(rows, 0)
+    with pytest.raises(ValueError, match="of another kind than 'ann'"):
+        make("separate").update(rows, 0, group="ann").update(rows, 0, group=1)
+    with pytest.raises(ValueError, match="which action is which"):
+        make("correlated").update(rows, 0)
+    with pytest.raises(ValueError, match="offers 'car' twice"):
+        make("correlated").update(rows, 0, actions=["car", "car"])
+    with pytest.raises(ValueError, match="offers 'ship', and the learner was told of 'bus'"):
+        make("correlated").update(rows, 0, actions=["car", "ship"])
 
 
 def test_fit_by_ibis(decisions: rv.Decisions, tmp_path: Path) -> None:

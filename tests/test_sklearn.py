@@ -22,18 +22,21 @@ from revealed._types import Floats, Ints
 from revealed.api import NotConvergedWarning, fit
 from revealed.data.decisions import Block, Decisions
 from revealed.models.choice import ChoiceModel
+from revealed.models.groups import Hierarchical, Separate
 from revealed.models.priors import Flat, Normal
 from revealed.online import OnlineLearner
 from revealed.sklearn import ChoiceClassifier
 from tests.support.cases import choose, ragged_offers
 from tests.support.statistical_asserts import assert_mean, assert_sd, grid_moments
 
+NORMAL = ChoiceModel(prior=Normal(2.0))
 QUICK: dict[str, Any] = {
-    "prior": 2.0,
+    "model": NORMAL,
     "draws": 60,
     "warmup": 40,
     "chains": 2,
 }  # too few to trust, enough to predict
+FLAT = ChoiceModel(prior=Flat())
 few_draws = pytest.mark.filterwarnings("ignore::revealed.api.NotConvergedWarning")
 
 
@@ -136,7 +139,7 @@ def test_a_row_alone_is_a_binary_probit() -> None:
     rng = np.random.default_rng(4)
     X = rng.standard_normal((25, 1))
     y = X[:, 0] + np.sqrt(2.0) * rng.standard_normal(25) > 0
-    model = ChoiceClassifier(prior=2.0, intercept=False, draws=5000, warmup=500, chains=2).fit(X, y)
+    model = ChoiceClassifier(NORMAL, intercept=False, draws=5000, warmup=500, chains=2).fit(X, y)
     grid = np.linspace(-10.0, 10.0, 4001)
     signed = np.where(y, 1.0, -1.0) * X[:, 0]
     mean, sd = grid_moments(
@@ -214,8 +217,10 @@ def test_the_random_state_decides_the_draws() -> None:
 def test_it_can_be_cloned_pickled_and_told_otherwise() -> None:
     X, y = _binary()
     model = ChoiceClassifier(**QUICK, sampler="da", options={"utilities": "metropolis"})
-    assert clone(model).get_params() == model.get_params()
-    model.set_params(prior=Normal(3.0), intercept=False).fit(X, y)
+    twin = clone(model).get_params()
+    assert twin.pop("model").prior == Normal(2.0)
+    assert twin == {name: v for name, v in model.get_params().items() if name != "model"}
+    model.set_params(model=ChoiceModel(prior=Normal(3.0)), intercept=False).fit(X, y)
     assert model.posterior_.sampler == "da"
     assert model.posterior_.prior == Normal(3.0)
     assert model.posterior_.settings["options"] == {"utilities": "metropolis"}
@@ -227,11 +232,34 @@ def test_it_can_be_cloned_pickled_and_told_otherwise() -> None:
 @few_draws
 @pytest.mark.parametrize(
     ("given", "used"),
-    [(None, Normal(50.0)), (4, Normal(4.0)), (np.float64(0.5), Normal(0.5)), (Flat(), Flat())],
+    [(None, Normal(50.0)), (ChoiceModel(prior=Normal(4.0)), Normal(4.0)), (FLAT, Flat())],
 )
-def test_priors(given: Any, used: Any) -> None:
+def test_models(given: Any, used: Any) -> None:
     X, y = _binary()
-    assert ChoiceClassifier(**{**QUICK, "prior": given}).fit(X, y).posterior_.prior == used
+    assert ChoiceClassifier(**{**QUICK, "model": given}).fit(X, y).posterior_.prior == used
+
+
+@few_draws
+@pytest.mark.parametrize("groups", [Separate(), Hierarchical()])
+def test_groups_are_told_by_every_method(groups: Any) -> None:
+    d = _ragged()
+    X, y, ids = _table(d)
+    who = np.where(ids % 2, "ann", "ben")
+    settings = {**QUICK, "model": NORMAL.replace(groups=groups)}
+    model = clone(ChoiceClassifier(**settings)).fit(X, y, decision=ids, group=who)
+    assert model.coef_.shape == (2, 3)
+    assert model.posterior_.groups == tuple(dict.fromkeys(who.tolist()))
+    assert model.predict_proba(X, decision=ids, group=who).shape == (len(X), 2)
+    assert 0.0 <= model.score(X, y, decision=ids, group=who) <= 1.0
+    with pytest.raises(ValueError, match="do not say who decided"):
+        model.fit(X, y, decision=ids)
+    with pytest.raises(ValueError, match="its rows have different groups"):
+        model.fit(X, y, decision=ids, group=np.arange(len(X)))
+    online = ChoiceClassifier(**settings).partial_fit(X, y, decision=ids, group=who)
+    assert online.coef_.shape == (2, 3)
+    assert online.learner_.groups == online.posterior_.groups
+    single = ChoiceClassifier(**settings).fit(*_binary(), group=np.arange(60) % 2)
+    assert single.intercept_.shape == (2,)
 
 
 def test_too_few_draws_are_never_silent() -> None:
@@ -246,10 +274,11 @@ def test_pipelines_and_searches() -> None:
     scores = cross_val_score(scaled, X * 1000.0, y, cv=3)
     assert scores.shape == (3,)
     assert scores.mean() > 0.6
+    narrow = ChoiceModel(prior=Normal(1e-4))
     search = GridSearchCV(
-        scaled, {"choiceclassifier__prior": [1e-4, 2.0]}, cv=3, scoring="neg_log_loss"
+        scaled, {"choiceclassifier__model": [narrow, NORMAL]}, cv=3, scoring="neg_log_loss"
     ).fit(X, y)
-    assert search.best_params_ == {"choiceclassifier__prior": 2.0}
+    assert search.best_params_["choiceclassifier__model"].prior == Normal(2.0)
 
 
 @few_draws
@@ -322,12 +351,12 @@ TWO = np.array([[1.0], [2.0], [3.0], [4.0]])
             "decision 9, action 0: a feature is NaN or infinite",
         ),
         (
-            {"y": [1, 0, 1, 0], "decision": None, "prior": 0.0},
+            {"y": [1, 0, 1, 0], "decision": None, "model": ChoiceModel(prior=Normal(0.0))},
             "the prior sd must be positive",
         ),
         (
-            {"y": [1, 0, 1, 0], "decision": None, "prior": "wide"},
-            "prior must be rv.Normal(sd) or rv.Flat()",
+            {"y": [1, 0, 1, 0], "decision": None, "model": 2.0},
+            "model must be rv.ChoiceModel(...); it is 2.0",
         ),
         ({"y": [1, 0, 1, 0], "decision": None, "draws": 0}, "draws must be a whole number"),
         ({"y": [1, 0, 1, 0], "decision": None, "random_state": "x"}, "cannot be used to seed"),
@@ -335,7 +364,7 @@ TWO = np.array([[1.0], [2.0], [3.0], [4.0]])
 )
 def test_bad_input_to_fit(arguments: dict[str, Any], sentence: str) -> None:
     settings: dict[str, Any] = {
-        n: arguments[n] for n in ("prior", "draws", "random_state") if n in arguments
+        n: arguments[n] for n in ("model", "draws", "random_state") if n in arguments
     }
     model = ChoiceClassifier(**{**QUICK, **settings})
     with pytest.raises(ValueError) as error:  # noqa: PT011  (the sentence is compared below, brackets and all)
@@ -394,7 +423,7 @@ def test_partial_fit_goes_on() -> None:
     rng = np.random.default_rng(5)
     X = rng.standard_normal((60, 2))
     y = np.where(X @ [2.0, -1.0] + rng.standard_normal(60) > 0, "yes", "no")
-    model = ChoiceClassifier(prior=2.0, draws=200, intercept=False)
+    model = ChoiceClassifier(NORMAL, draws=200, intercept=False)
     whole = clone(model).partial_fit(X, y)
     pieces = clone(model).partial_fit(X[:1], y[:1], classes=["no", "yes"]).partial_fit(X[1:], y[1:])
     assert np.array_equal(whole.coef_, pieces.coef_)
@@ -414,8 +443,9 @@ def test_partial_fit_of_decisions() -> None:
     rng = np.random.default_rng(6)
     offers = ragged_offers(3, 20, seed=6)
     seen = offers.with_choices(choose(rng, offers, np.array([1.0, -1.0, 0.0]))[0])
-    model = ChoiceClassifier(prior=2.0, draws=200).partial_fit(seen[:12]).partial_fit(seen[12:])
+    model = ChoiceClassifier(NORMAL, draws=200).partial_fit(seen[:12]).partial_fit(seen[12:])
     assert np.array_equal(
-        model.learner_.particles, OnlineLearner(3, Normal(2.0), 200).update(seen).particles
+        model.learner_.particles,
+        OnlineLearner(NORMAL, 3, 200).update(seen).particles,
     )
     assert len(model.predict(seen)) == 20

@@ -1,14 +1,15 @@
 """Learning from decisions one at a time: each one in, the posterior out.
 
 A set of weighted particles carries the posterior (Chopin 2002): a decision multiplies each weight
-by the probability of the choice, and now and then the particles are resampled and moved.
+by the probability of the choice, and now and then the particles are resampled and moved. What a
+particle is depends on the model (`samplers/particle_filter.py`).
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,21 +17,26 @@ import numpy as np
 from revealed._types import Floats
 from revealed._validation import Seed, as_generator, as_seed_number, check_count
 from revealed.data.decisions import Block, Decisions
-from revealed.io.netcdf import Variables, read_file, write_file
-from revealed.io.old_files import group_name
+from revealed.io.netcdf import read_file, write_file
 from revealed.models.choice import ChoiceModel
-from revealed.models.priors import DEFAULT_SD, Normal, Prior, resolve_prior
-from revealed.results.choice import ChoicePosterior
+from revealed.models.description import from_description
+from revealed.models.groups import Pooled
+from revealed.models.noise import CorrelatedNoise
+from revealed.results.base import Posterior
+from revealed.results.classes import make_posterior
 from revealed.results.load import read_posterior
-from revealed.results.storage import FORMAT, array_reader
-from revealed.samplers.ibis import ParticleSet, assimilate
-from revealed.samplers.particles import (
-    check_proper_prior,
-    choice_probabilities,
-    dense_rows,
-    draw_prior_sds,
-    systematic_resample,
+from revealed.results.separate import join_parts
+from revealed.results.storage import (
+    FORMAT,
+    array_reader,
+    data_groups,
+    model_attributes,
+    read_data,
 )
+from revealed.samplers.observations import ObservationChecks
+from revealed.samplers.particle_filter import ParticleFilter
+from revealed.samplers.particle_filters import ParticleFilters
+from revealed.samplers.particle_law import Observation
 
 MIN_PARTICLES = 100  # with fewer, resampling leaves too few different values to move on from
 
@@ -44,20 +50,25 @@ class OnlineLearner:
 
     Parameters
     ----------
+    model
+        What is assumed: any ``ChoiceModel`` with known transitions and a prior that is not flat.
+        Separate groups have a set of particles each, made when they are first met; hierarchical
+        ones together with correlated noise are refused.
     names
         The names of the K coefficients, or how many there are.
-    prior
-        Default: ``Normal(50.0)``; a flat one is refused.
     particles
         How many values carry the posterior.
     seed
         Of all random numbers: a number, a numpy Generator or None.
     blocks
         The blocks of coefficients, as in ``Decisions``.
+    actions
+        Under correlated noise, the labels of all actions that may be offered.
 
     Examples
     --------
-    >>> learner = rv.OnlineLearner(["price", "speed"], rv.Normal(1.0), seed=1)
+    >>> model = rv.ChoiceModel(prior=rv.Normal(1.0))
+    >>> learner = rv.OnlineLearner(model, ["price", "speed"], seed=1)
     >>> learner.update([[1.0, 0.0], [0.0, 1.0]], chosen=1)
     <OnlineLearner: 1 decisions, 2 coefficients, 1000 particles, ...>
     >>> len(learner), bool(learner.mean[1] > learner.mean[0])
@@ -66,16 +77,22 @@ class OnlineLearner:
 
     def __init__(
         self,
+        model: ChoiceModel,
         names: Sequence[str] | int,
-        prior: Prior | None = None,
         particles: int = 1000,
         seed: Seed = 0,
         *,
         blocks: Sequence[Block] | None = None,
+        actions: Any = None,
     ) -> None:
         # Mistakes in arguments are found before anything is drawn.
+        if not isinstance(model, ChoiceModel):
+            raise ValueError(
+                "an online learner takes the model first, then the names: "
+                f"OnlineLearner(rv.ChoiceModel(prior=...), names); the first is {model!r}"
+            )
         count = check_count("particles", particles, MIN_PARTICLES)
-        seed_number = as_seed_number(seed)
+        number = as_seed_number(seed)
         if isinstance(names, int):
             names = [f"v{k}" for k in range(names)]
         if not len(names):
@@ -83,36 +100,43 @@ class OnlineLearner:
                 "there is nothing to learn: "
                 "give the names of the coefficients, or how many there are"
             )
-        self.prior: Prior = Normal(DEFAULT_SD) if prior is None else prior
+        self.model = model
         # A decision with a single action says nothing; it only carries names and blocks.
         self._no_decision = Decisions(
             np.zeros((1, len(names))), [0, 1], [0], names=names, blocks=blocks
         )
-        self._resolved_prior = resolve_prior(self.prior, self._no_decision)
-        check_proper_prior(self._resolved_prior)
-        self._rng = np.random.Generator(np.random.PCG64(seed_number))
-        self._particles = ParticleSet.from_prior(self._rng, self._resolved_prior, count)
-        self._rows: list[Floats] = []
-        self._chosen: list[int] = []
-        self._settings: dict[str, Any] = {"seed": seed_number, "particles": count}
+        # In sorted order, as the noise covariance has them.
+        self._actions: list[Any] = [] if actions is None else np.unique(actions).tolist()
+        if actions is not None and not isinstance(model.noise, CorrelatedNoise):
+            raise ValueError("only correlated noise tells actions apart; leave out actions")
+        self._checks = ObservationChecks(model, self._no_decision, self._actions)
+        self._filters = ParticleFilters(model, self._no_decision, count, number, self._actions)
 
     @property
     def names(self) -> tuple[str, ...]:
         """(K,) the names of the coefficients."""
         return self._no_decision.names
 
+    @property
+    def groups(self) -> tuple[Hashable, ...]:
+        """The labels of the groups met so far; none where all are pooled."""
+        return tuple(self._filters.groups)
+
     def __len__(self) -> int:
         """How many decisions have been learnt from."""
-        return len(self._chosen)
+        return len(self._filters.seen)
 
     def __repr__(self) -> str:
+        groups = "" if isinstance(self.model.groups, Pooled) else f"{len(self.groups)} groups, "
         return (
-            f"<OnlineLearner: {len(self)} decisions, {len(self.names)} coefficients, "
-            f"{len(self.particles)} particles, {self.effective_sample_size:.0f} effective, "
+            f"<OnlineLearner: {len(self)} decisions, {groups}{len(self.names)} coefficients, "
+            f"{self._filters.count} particles, {self.effective_sample_size:.0f} effective, "
             f"log evidence {self.log_evidence:.2f}>"
         )
 
-    def update(self, rows: Any, chosen: Any = None) -> OnlineLearner:
+    def update(
+        self, rows: Any, chosen: Any = None, *, group: Hashable = None, actions: Any = None
+    ) -> OnlineLearner:
         """Learn from one decision, or from Decisions one after the other.
 
         Parameters
@@ -121,6 +145,10 @@ class OnlineLearner:
             (M, K) the actions of one decision; or Decisions with choices.
         chosen
             Which of the rows was chosen, counted from 0; Decisions know their own choices.
+        group
+            Who decided, where the model has groups; Decisions have a column.
+        actions
+            M labels of the rows, under correlated noise; Decisions have theirs.
 
         Returns
         -------
@@ -128,112 +156,83 @@ class OnlineLearner:
             Itself, so that updates can be chained.
         """
         if isinstance(rows, Decisions):
-            if chosen is not None:
-                raise ValueError("Decisions know their own choices; leave out chosen")
-            self._check_same_coefficients(rows)
+            for name, given in (("chosen", chosen), ("group", group), ("actions", actions)):
+                if given is not None:
+                    raise ValueError(f"Decisions know their own choices; leave out {name}")
             # One after the other, as if they had come that way.
-            for first, last, row in zip(
-                rows.start[:-1], rows.start[1:], rows.chosen_row, strict=True
-            ):
-                self._learn(dense_rows(rows.rows[first:last]), int(row - first))
+            for given in self._checks.decisions(rows, len(self), self._filters.first_group):
+                self._filters.learn(given)
             return self
         # Checked as Decisions would be, so that the sentences are the same.
-        offered = self._check_rows(rows)
+        offered = self._checks.rows(rows, len(self))
         if not isinstance(chosen, int | np.integer) or not 0 <= chosen < len(offered):
             raise ValueError(
                 f"decision {len(self)}: chosen is {chosen!r}, "
                 f"but {len(offered)} actions are offered; it counts from 0"
             )
-        self._learn(offered, int(chosen))
+        labels = self._checks.labels(offered, actions, len(self))
+        self._filters.learn((offered, int(chosen), self._check_group(group), labels))
         return self
 
-    def _learn(self, rows: Floats, chosen: int) -> None:
-        """Learn from one decision; if that fails, be as before it."""
-        before = len(self)
-        # Kept, because moving the particles needs the likelihood of all decisions so far.
-        self._rows.append(rows)
-        self._chosen.append(chosen)
-        generator_state = self._rng.bit_generator.state
-        try:
-            self._particles = assimilate(
-                self._rng,
-                self._particles,
-                rows,
-                chosen,
-                lambda: self.decisions,
-                self._resolved_prior,
-            )
-        except BaseException:  # Ctrl-C too
-            del self._rows[before:], self._chosen[before:]
-            self._rng.bit_generator.state = generator_state
-            raise
-
-    def _check_rows(self, rows: Any) -> Floats:
-        """(M, K) the rows as finite numbers; `Decisions` has all the sentences for others."""
-        return dense_rows(Decisions(rows, [0, len(rows)], names=self.names, ids=[len(self)]).rows)
-
-    def _check_same_coefficients(self, decisions: Decisions) -> None:
-        """Refuse decisions with other coefficients or blocks."""
-        if decisions.names != self.names:
-            raise ValueError(
-                f"the decisions have the coefficients {', '.join(decisions.names)}, "
-                f"but the learner has {', '.join(self.names)}"
-            )
-        # Blocks decide what the prior constrains, so they must agree as well.
-        if decisions.blocks != self._no_decision.blocks:
-            raise ValueError("the decisions have other blocks of coefficients than the learner")
+    def _check_group(self, group: Hashable) -> Hashable:
+        """The label of who decides."""
+        return self._checks.group(group, len(self), self._filters.first_group)
 
     @property
     def decisions(self) -> Decisions:
         """All that was learnt from, as Decisions."""
         if not len(self):
             raise ValueError("the learner has not seen any decision yet")
-        start = np.concatenate([[0], np.cumsum([len(rows) for rows in self._rows])])
-        return Decisions(
-            np.vstack(self._rows),
-            start,
-            self._chosen,
-            names=self.names,
-            blocks=self._no_decision.blocks,
-        )
+        return self._filters.decisions
 
     @property
     def particles(self) -> Floats:
-        """(N, K) values; with `weights` they stand for the posterior."""
-        return self._particles.values
+        """(N, K) values, which with `weights` stand for the posterior; (N, G, K) of groups."""
+        return self._filters.joined("values", axis=1)
 
     @property
     def weights(self) -> Floats:
-        """(N,) the weights of the particles; they sum to one."""
-        return self._particles.weights
+        """(N,) the weights of the particles, which sum to one; (N, G) of separate groups."""
+        return self._filters.joined("weights", axis=1)
 
     @property
     def effective_sample_size(self) -> float:
-        """How many particles of equal weight would be worth as much: 1 / sum of squares."""
-        return self._particles.effective
+        """How many particles of equal weight would be worth as much: 1 / sum of squares.
+
+        Of separate groups the least.
+        """
+        return self._filters.effective
 
     @property
     def log_evidence(self) -> float:
-        """The log probability of all choices so far under prior and model."""
-        return self._particles.log_evidence
+        """The log probability of all choices so far under prior and model.
+
+        The probability is estimated without bias, also where noise is correlated and that of each
+        choice is an unbiased estimate itself.
+        """
+        return self._filters.log_evidence
 
     @property
     def mean(self) -> Floats:
-        """(K,) posterior means."""
-        return np.asarray(self.weights @ self.particles)
+        """(K,) posterior means; (G, K) where there are groups."""
+        return self._filters.joined("mean", axis=0)
 
     @property
     def sd(self) -> Floats:
-        """(K,) posterior standard deviations."""
-        return np.asarray(np.sqrt(self.weights @ (self.particles - self.mean) ** 2))
+        """(K,) posterior standard deviations; (G, K) where there are groups."""
+        return self._filters.joined("sd", axis=0)
 
-    def probabilities(self, rows: Any) -> Floats:
+    def probabilities(self, rows: Any, *, group: Hashable = None, actions: Any = None) -> Floats:
         """How likely each action is to be chosen next, averaged over the posterior.
 
         Parameters
         ----------
         rows
             (M, K) the actions that would be offered.
+        group
+            Who decides, where the model has groups; also one not met before.
+        actions
+            M labels of the rows, under correlated noise.
 
         Returns
         -------
@@ -242,77 +241,89 @@ class OnlineLearner:
 
         Examples
         --------
-        >>> rv.OnlineLearner(1, rv.Normal(1.0)).probabilities([[0.5], [0.5]])
+        >>> model = rv.ChoiceModel(prior=rv.Normal(1.0))
+        >>> rv.OnlineLearner(model, 1).probabilities([[0.5], [0.5]])
         array([0.5, 0.5])
         """
+        offered, label = self._checks.rows(rows, len(self)), self._check_group(group)
+        labels = self._checks.labels(offered, actions, len(self))
+        seen = Observation(offered, 0, actions=labels)
+        own, groups = self._filters.of(label), self._filters.groups
+        # Seeded by how much was seen, so that asking does not change what is learnt next.
+        rng = np.random.default_rng([self._filters.seed, len(self)])
         # Every particle's probabilities, averaged by the weights.
-        probabilities = choice_probabilities(self._check_rows(rows), self.particles)
-        return np.asarray(self.weights @ probabilities)
+        found = own.law.probabilities(rng, own.particles, seen, groups.get(label))
+        return np.asarray(own.weights @ found)
 
-    def draw(self, seed: Seed = None) -> Floats:
+    def draw(self, seed: Seed = None, *, group: Hashable = None) -> Floats:
         """One value from the posterior.
 
         Parameters
         ----------
         seed
             A numpy Generator, which is used; or a number, or None.
+        group
+            Whose, where the model has groups; also of one not met before.
 
         Returns
         -------
         array
-            (K,) one of the particles, picked by its weight.
+            (K,) that of one of the particles, picked by its weight.
         """
-        rng = as_generator(seed)
-        return np.asarray(self.particles[rng.choice(len(self.weights), p=self.weights)])
+        rng, label = as_generator(seed), self._check_group(group)
+        own, groups = self._filters.of(label), self._filters.groups
+        picked = own.particles.picked(np.array([rng.choice(len(own.weights), p=own.weights)]))
+        return np.asarray(own.law.value_of(rng, picked, groups.get(label))[0])
 
-    def posterior(self) -> ChoicePosterior:
-        """The posterior so far, as `rv.fit` would give it.
+    def posterior(self) -> Any:
+        """The posterior so far, of the class that `rv.fit` gives.
 
         Returns
         -------
-        ChoicePosterior
+        Posterior
             One chain of as many draws as there are particles, picked by their weights.
         """
-        # Seeded by how much was seen, so that asking does not change what is learnt next.
-        rng = np.random.default_rng([self._settings["seed"], len(self)])
-        # Systematic resampling: each particle as often as its weight says, rounded up or down.
-        parents = systematic_resample(rng, self.weights)
-        count = len(parents)
-        values = self.particles[parents]
-        # The weights relative to equal ones, for whoever wants to reweight.
-        stats = {
-            "log_weight": np.log(count * self.weights[parents])[None],
-            "log_evidence": np.full((1, count), self.log_evidence),
+        data, filters = self.decisions, self._filters
+        if filters.missing is not None:
+            raise ValueError(f"there is no posterior yet: {filters.missing}")
+        if not filters.separate:
+            return self._posterior_of(filters.of(None), self.model, data)
+        pooled = self.model.replace(groups=Pooled())
+        parts = {
+            label: self._posterior_of(own, pooled, own.decisions)
+            for label, own in filters.filters.items()
         }
-        draws = {"value": values[None]}
-        if self._resolved_prior.scale is not None:
-            draws["prior_sd"] = draw_prior_sds(rng, self._resolved_prior, values)[None]
-        model = ChoiceModel(prior=self.prior)
-        return ChoicePosterior(draws, self.decisions, model, "ibis", stats, self._settings)
+        return join_parts(parts, data, self.model, self._settings(filters.seed))
+
+    def _posterior_of(self, own: ParticleFilter, model: ChoiceModel, data: Decisions) -> Posterior:
+        """What one set of particles stands for."""
+        draws, stats = own.draws_and_stats()
+        return make_posterior(model, data, draws, own.sampler, stats, self._settings(own.seed))
+
+    def _settings(self, seed: int) -> dict[str, Any]:
+        """What a learner with this seed is made with, besides model and coefficients."""
+        actions = {"actions": self._actions} if self._actions else {}
+        return {"seed": seed, "particles": self._filters.count, **actions}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file from which `OnlineLearner.load` goes on exactly.
 
-        `rv.load` and ArviZ read it as a posterior.
+        `rv.load` and ArviZ read it as a posterior, once there is one.
 
         Parameters
         ----------
         path
             Usually ends with .nc; the file is written whole or not at all.
         """
-        posterior = self.posterior()
-        particles: Variables = {
-            "values": (("particle", "component"), self.particles),
-            "log_weights": (("particle",), self._particles.log_weights),
-            "log_evidence": (("one",), np.array([self.log_evidence])),
-        }
-        # The generator's state is what makes it go on exactly.
-        generator = json.dumps(self._rng.bit_generator.state)
-        write_file(
-            path,
-            posterior.attributes() | {"generator": generator},
-            posterior.groups_of_arrays(False) | {"particles": particles},
-        )
+        data, filters = self.decisions, self._filters
+        settings = self._settings(filters.seed)
+        attributes = model_attributes(self.model, data, ParticleFilter.sampler, settings)
+        groups = data_groups(data)
+        if filters.missing is None:
+            posterior = self.posterior()
+            attributes, groups = posterior.attributes(), posterior.groups_of_arrays(False)
+        attributes["generator"] = json.dumps(filters.states)
+        write_file(path, attributes, groups | filters.variables())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> OnlineLearner:
@@ -341,27 +352,28 @@ class OnlineLearner:
         """The learner in an open file; None where it holds a posterior only."""
         if "generator" not in file.attrs:
             return None
-        get = array_reader(file)
-        found = read_posterior(file)
-        assert isinstance(found, ChoicePosterior)
-        decisions, settings = found.decisions, found.settings
+        model, data, settings = read_model_and_data(file)
+        assert isinstance(model, ChoiceModel)
         learner = cls(
-            decisions.names,
-            found.prior,
+            model,
+            data.names,
             settings["particles"],
             settings["seed"],
-            blocks=decisions.blocks,
+            blocks=data.blocks,
+            actions=settings.get("actions"),
         )
         # Decisions were stored stacked; the learner keeps them one by one.
-        rows_by_decision = np.split(decisions.rows, decisions.start[1:-1])
-        learner._rows = [np.ascontiguousarray(rows) for rows in rows_by_decision]
-        learner._chosen = decisions.require_choices().tolist()
-        # Version 0.1.0 called the group otherwise.
-        group = group_name(file, "particles")
-        values, log_weights = (
-            np.ascontiguousarray(get(f"{group}/{name}")) for name in ("values", "log_weights")
-        )
-        log_evidence = float(get(f"{group}/log_evidence")[0])
-        learner._particles = ParticleSet(values, log_weights, log_evidence)
-        learner._rng.bit_generator.state = json.loads(file.attrs["generator"])
+        for given in learner._checks.decisions(data, 0, None):
+            learner._filters.learn(given, remembered=True)
+        states = json.loads(file.attrs["generator"])
+        learner._filters.restore(file, array_reader(file), states)
         return learner
+
+
+def read_model_and_data(file: Any) -> tuple[Any, Any, Any]:
+    """Model, data and settings of an open file, also where it has no posterior yet."""
+    if "model" in file.attrs:
+        model = from_description(json.loads(file.attrs["model"]))
+        return model, read_data(file), json.loads(file.attrs["settings"])
+    found = read_posterior(file)
+    return found.model, found.data, found.settings

@@ -29,12 +29,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from revealed._types import Bools, Floats, Ints, Labels
 from revealed.api import fit
 from revealed.data.decisions import Decisions
-from revealed.data.matrix import decisions_from_matrix
+from revealed.data.matrix import decisions_from_matrix, marked_rows
 from revealed.models.choice import ChoiceModel
-from revealed.models.priors import Normal, Prior
+from revealed.models.noise import CorrelatedNoise
 from revealed.online import MIN_PARTICLES, OnlineLearner
-from revealed.results.choice import ChoicePosterior
-from revealed.results.prediction import Prediction, predict
+from revealed.results.prediction import Prediction
 
 
 class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # it has no types
@@ -45,8 +44,9 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
     Parameters
     ----------
-    prior
-        Default: ``rv.Normal(50.0)``; also ``rv.Flat()``, or a number, the sd of a normal prior.
+    model
+        What is assumed: a ``rv.ChoiceModel``; default: that of ``rv.fit``. Where it has groups,
+        every method is told who decides.
     sampler, draws, warmup, chains, options
         As in ``rv.fit``.
     intercept
@@ -63,9 +63,9 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     posterior_
         The posterior, with all there is to know.
     coef_, coef_sd_
-        (n_features_in_,) posterior means and standard deviations.
+        (n_features_in_,) posterior means and standard deviations; (G, n_features_in_) of G groups.
     intercept_
-        The posterior mean of the constant; 0.0 where there is none.
+        The posterior mean of the constant, (G,) of groups; 0.0 where there is none.
     classes_
         The two labels; the second, in sorted order, marks a row that is chosen.
     grouped_
@@ -79,14 +79,15 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     --------
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0]] * 20)  # tea or coffee, twenty times
     >>> y, ids = np.array([1, 0] * 14 + [0, 1] * 6), np.repeat(np.arange(20), 2)
-    >>> model = rv.sklearn.ChoiceClassifier(prior=1.0).fit(X, y, decision=ids)
-    >>> model.coef_ > 0.0, model.predict_proba(X[:2], decision=[0, 0]).shape
+    >>> model = rv.ChoiceModel(prior=rv.Normal(1.0))
+    >>> tea = rv.sklearn.ChoiceClassifier(model).fit(X, y, decision=ids)
+    >>> tea.coef_ > 0.0, tea.predict_proba(X[:2], decision=[0, 0]).shape
     (array([ True, False]), (2, 2))
     """
 
     def __init__(
         self,
-        prior: Prior | float | None = None,
+        model: ChoiceModel | None = None,
         sampler: str = "auto",
         draws: int = 1000,
         warmup: int = 1000,
@@ -97,7 +98,7 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         options: Mapping[str, Any] | None = None,
     ) -> None:
         # scikit-learn's rule: parameters are stored as given, and checked by `fit`.
-        self.prior = prior
+        self.model = model
         self.sampler = sampler
         self.draws = draws
         self.warmup = warmup
@@ -113,7 +114,9 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X: Any, y: Any = None, decision: Any = None) -> ChoiceClassifier:
+    def fit(
+        self, X: Any, y: Any = None, decision: Any = None, group: Any = None
+    ) -> ChoiceClassifier:
         """Learn from decisions in any of the three forms.
 
         A posterior that has not converged comes with a NotConvergedWarning.
@@ -126,6 +129,8 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             (n,) two labels, of which the larger marks the rows chosen; Decisions have their own.
         decision
             (n,) the id of the decision each row belongs to; rows of one need not be adjacent.
+        group
+            (n,) who decides, where the model has groups; Decisions have their own.
 
         Returns
         -------
@@ -134,17 +139,17 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         """
         self.__dict__.pop("posterior_", None)  # a fit that fails leaves nothing to predict from
         if isinstance(X, Decisions):
-            _check_no_extras(y, decision)
+            _check_no_extras(y, decision, group)
             # Decisions know what was chosen; the labels are then true and false.
             decisions, classes = X, np.array([False, True])
             self._set_features(X)
         else:
             X, y = self._validate_table(X, y, reset=True)
             classes = _check_two_labels(y)
-            decisions, _ = self._make_decisions(X, decision, y == classes[1])
+            decisions, _ = self._make_decisions(X, decision, y == classes[1], group)
         posterior = fit(
             decisions,
-            ChoiceModel(prior=_as_prior(self.prior)),
+            _as_model(self.model),
             sampler=self.sampler,
             draws=self.draws,
             warmup=self.warmup,
@@ -159,16 +164,17 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         )
 
     def partial_fit(
-        self, X: Any, y: Any = None, decision: Any = None, classes: Any = None
+        self, X: Any, y: Any = None, decision: Any = None, classes: Any = None, group: Any = None
     ) -> ChoiceClassifier:
         """Learn from more decisions, one after the other, on top of all before.
 
         A ``rv.OnlineLearner`` of `draws` particles, at least a hundred, carries the posterior,
-        `learner_` afterwards; what `fit` learnt from is given to it first.
+        `learner_` afterwards; what `fit` learnt from is given to it first. Under correlated noise
+        the actions of the first call are all there are.
 
         Parameters
         ----------
-        X, y, decision
+        X, y, decision, group
             As in `fit`.
         classes
             The two labels, where the first y does not hold both.
@@ -183,7 +189,7 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         if fitted:
             self._check_same_form(grouped)
         if isinstance(X, Decisions):
-            _check_no_extras(y, decision)
+            _check_no_extras(y, decision, group)
             decisions, labels = X, np.array([False, True])
             if not fitted:
                 self._set_features(X)
@@ -199,28 +205,30 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
                 raise ValueError(
                     f"y holds the label {unknown}, but the classes are {labels.tolist()}"
                 )
-            decisions, _ = self._make_decisions(X, decision, y == labels[1])
+            decisions, _ = self._make_decisions(X, decision, y == labels[1], group)
         if not hasattr(self, "learner_"):
-            seed = _as_seed(self.random_state)
-            # Begun once, with the same prior and seed that `fit` would use.
+            model, seed = _as_model(self.model), _as_seed(self.random_state)
+            correlated = isinstance(model.noise, CorrelatedNoise)
+            # Begun once, with the same model and seed that `fit` would use.
             learner = OnlineLearner(
+                model,
                 decisions.names,
-                _as_prior(self.prior),
                 max(MIN_PARTICLES, self.draws),
                 0 if seed is None else seed,
                 blocks=decisions.blocks,
+                actions=decisions.actions if correlated else None,
             )
             self.learner_ = learner.update(self.posterior_.decisions) if fitted else learner
         # Only the new decisions are learnt from; the particles carry the rest.
         self.learner_.update(decisions)
         return self._set_posterior(self.learner_.posterior(), labels, grouped)
 
-    def predict(self, X: Any, decision: Any = None) -> Labels:
+    def predict(self, X: Any, decision: Any = None, group: Any = None) -> Labels:
         """A label for each row, the chosen one on exactly one row of each decision.
 
         Parameters
         ----------
-        X, decision
+        X, decision, group
             As in `fit`, in the form that `fit` saw.
 
         Returns
@@ -229,7 +237,7 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             (n,) labels. For Decisions: (T,) the action most likely to be chosen, counted within the
             decision as ``chosen`` is.
         """
-        prediction, order = self._predict(X, decision)
+        prediction, order = self._predict(X, decision, group)
         if isinstance(X, Decisions):
             return prediction.predicted
         # Taking and leaving are actions 1 and 0, which are positions in classes_.
@@ -239,12 +247,12 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             marked[order[prediction.decisions.start[:-1] + prediction.predicted]] = 1
         return np.asarray(self.classes_[marked])
 
-    def predict_proba(self, X: Any, decision: Any = None) -> Floats:
+    def predict_proba(self, X: Any, decision: Any = None, group: Any = None) -> Floats:
         """Probabilities that a row is not chosen and that it is, averaged over the posterior.
 
         Parameters
         ----------
-        X, decision
+        X, decision, group
             As in `fit`, in the form that `fit` saw.
 
         Returns
@@ -253,7 +261,7 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             (n, 2). For Decisions: (P,) the probability that each action is chosen; they sum to one
             in each decision.
         """
-        prediction, order = self._predict(X, decision)
+        prediction, order = self._predict(X, decision, group)
         if isinstance(X, Decisions):
             return prediction.probabilities
         # Two actions a decision: left and taken are the two columns already.
@@ -264,12 +272,12 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         chosen[order] = prediction.probabilities
         return np.column_stack([1.0 - chosen, chosen])
 
-    def score(self, X: Any, y: Any = None, decision: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, decision: Any = None, group: Any = None) -> float:
         """The share of decisions predicted right, 1 - E_a.
 
         Parameters
         ----------
-        X, y, decision
+        X, y, decision, group
             As in `fit`.
 
         Returns
@@ -277,7 +285,7 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         float
             From 0 to 1.
         """
-        return 1.0 - self._predict(X, decision, y)[0].error_rate
+        return 1.0 - self._predict(X, decision, group, y)[0].error_rate
 
     def _set_features(self, decisions: Decisions) -> None:
         """What scikit-learn's validation sets for a table, from the names of coefficients."""
@@ -297,54 +305,42 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         )
         return X, y
 
-    def _make_decisions(self, X: Any, decision: Any, is_chosen: Bools) -> tuple[Decisions, Ints]:
+    def _make_decisions(
+        self, X: Any, decision: Any, is_chosen: Bools, group: Any
+    ) -> tuple[Decisions, Ints]:
         """The decisions in a table, and for each of their rows the row of X it came from."""
         names = getattr(self, "feature_names_in_", [f"v{k}" for k in range(X.shape[1])])
-        return decisions_from_matrix(X, decision, is_chosen, list(names), self.intercept)
+        return decisions_from_matrix(X, decision, is_chosen, list(names), self.intercept, group)
 
-    def _set_posterior(
-        self, posterior: ChoicePosterior, classes: Labels, grouped: bool
-    ) -> ChoiceClassifier:
+    def _set_posterior(self, posterior: Any, classes: Labels, grouped: bool) -> ChoiceClassifier:
         """Set the fitted attributes, and return itself."""
         # The intercept, where there is one, is the coefficient behind the features.
         width = self.n_features_in_
         self.posterior_, self.classes_, self.grouped_ = posterior, classes, grouped
-        self.coef_, self.coef_sd_ = posterior.mean()[:width], posterior.sd()[:width]
-        self.intercept_ = float(posterior.mean()[width:].sum())  # of one number, or of none
+        mean, sd = posterior.mean("value"), posterior.sd("value")
+        self.coef_, self.coef_sd_ = mean[..., :width], sd[..., :width]
+        constant = mean[..., width:].sum(axis=-1)  # of one number, or of none
+        self.intercept_: Any = float(constant) if constant.ndim == 0 else constant
         return self
 
-    def _predict(self, X: Any, decision: Any, y: Any = None) -> tuple[Prediction, Ints]:
+    def _predict(self, X: Any, decision: Any, group: Any, y: Any = None) -> tuple[Prediction, Ints]:
         """The prediction of what is chosen in X, and the row of X behind each row of it."""
         check_is_fitted(self, "posterior_")
         if isinstance(X, Decisions):
-            _check_no_extras(y, decision)
+            _check_no_extras(y, decision, group)
             self._check_same_form(True)
-            return predict(self.posterior_, X), np.arange(X.rows.shape[0])
+            return self.posterior_.predict(X), np.arange(X.rows.shape[0])
         X = validate_data(
             self, X, reset=False, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False
         )
         self._check_same_form(decision is not None)
-        is_chosen = None if y is None else self._check_labels(y, X.shape[0])
+        is_chosen = None if y is None else marked_rows(column_or_1d(y), self.classes_, X.shape[0])
         # Whether there was an intercept is seen from the posterior itself.
         names, width = self.posterior_.names, self.n_features_in_
         decisions, order = decisions_from_matrix(
-            X, decision, is_chosen, list(names[:width]), len(names) > width
+            X, decision, is_chosen, list(names[:width]), len(names) > width, group
         )
-        return predict(self.posterior_, decisions), order
-
-    def _check_labels(self, y: Any, count: int) -> Bools:
-        """(count,) which rows y marks as chosen; its labels must be those that `fit` saw."""
-        y = column_or_1d(y)
-        if len(y) != count:
-            raise ValueError(
-                f"y has {len(y)} labels, but X has {count} rows; give one label for each row"
-            )
-        unknown = ~np.isin(y, self.classes_)
-        if unknown.any():
-            raise ValueError(
-                f"y holds the label {y[unknown][0]}, but fit saw only {self.classes_.tolist()}"
-            )
-        return np.asarray(y == self.classes_[1])
+        return self.posterior_.predict(decisions), order
 
     def _check_same_form(self, grouped: bool) -> None:
         """Refuse a form of decisions that differs from the one `fit` saw."""
@@ -378,9 +374,11 @@ def _check_two_labels(y: Labels) -> Labels:
     return classes
 
 
-def _as_prior(given: Prior | float | None) -> Prior | None:
-    """A prior; a number is the sd of a normal one."""
-    return Normal(float(given)) if isinstance(given, int | float | np.number) else given
+def _as_model(given: ChoiceModel | None) -> ChoiceModel:
+    """The model, or that of `rv.fit` where none is given."""
+    if given is not None and not isinstance(given, ChoiceModel):
+        raise ValueError(f"model must be rv.ChoiceModel(...); it is {given!r}")
+    return ChoiceModel() if given is None else given
 
 
 def _as_seed(given: int | np.random.RandomState | None) -> int | None:
@@ -391,8 +389,8 @@ def _as_seed(given: int | np.random.RandomState | None) -> int | None:
     return int(check_random_state(given).randint(np.iinfo(np.int32).max))
 
 
-def _check_no_extras(y: Any, decision: Any) -> None:
+def _check_no_extras(y: Any, decision: Any, group: Any) -> None:
     """Refuse labels and ids beside Decisions, which have their own."""
-    for name, value in (("y", y), ("decision", decision)):
+    for name, value in (("y", y), ("decision", decision), ("group", group)):
         if value is not None:
             raise ValueError(f"Decisions know their own choices and choice sets; leave out {name}")

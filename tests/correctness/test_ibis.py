@@ -15,7 +15,8 @@ from revealed.environments import Tetris
 from revealed.models.likelihood import log_likelihood
 from revealed.models.priors import resolve_prior
 from revealed.results.diagnostics import mcse_mean, mcse_sd
-from revealed.samplers import ibis
+from revealed.samplers import ibis, particle_law
+from revealed.samplers.particle_law import ParticleSet
 from tests.support.cases import choose, mdp_offers, ragged_offers
 from tests.support.statistical_asserts import (
     assert_scores,
@@ -30,7 +31,7 @@ REPEATS = 16  # independent sets of particles, whose differences give the Monte-
 
 def run_repeatedly(
     decisions: rv.Decisions, prior: rv.Normal, particles: int, seed: int, by: ModuleType
-) -> list[ibis.ParticleSet]:
+) -> list[ParticleSet]:
     """Independent sets of particles after all decisions."""
     sampler = by.IBISSampler(decisions, resolve_prior(prior, decisions), particles)
     found = []
@@ -42,7 +43,7 @@ def run_repeatedly(
 
 
 def assert_agree(
-    found: list[ibis.ParticleSet],
+    found: list[ParticleSet],
     mean: Floats,
     mean_error: Floats,
     sd: Floats,
@@ -53,8 +54,8 @@ def assert_agree(
 
     mean_error, sd_error: of the truth itself, where it is made of draws.
     """
-    means = np.array([c.weights @ c.values for c in found])
-    squares = np.array([c.weights @ (c.values - mean) ** 2 for c in found])
+    means = np.array([c.weights @ c.parts["values"] for c in found])
+    squares = np.array([c.weights @ (c.parts["values"] - mean) ** 2 for c in found])
     compared = ((means, mean, mean_error), (squares, sd**2, 2.0 * sd * sd_error))
     scores = [
         (each.mean(axis=0) - truth) / np.hypot(each.std(axis=0, ddof=1) / np.sqrt(REPEATS), error)
@@ -131,7 +132,7 @@ def quadrature(decisions: rv.Decisions, variance: float) -> tuple[float, Floats,
     )
 
 
-def assert_evidence(found: list[ibis.ParticleSet], truth: float) -> None:
+def assert_evidence(found: list[ParticleSet], truth: float) -> None:
     """The mean of the estimated evidence, which is unbiased, agrees with the truth."""
     ratio = np.exp(np.array([c.log_evidence for c in found]) - truth)
     z = (ratio.mean() - 1.0) / (ratio.std(ddof=1) / np.sqrt(REPEATS))
@@ -141,7 +142,7 @@ def assert_evidence(found: list[ibis.ParticleSet], truth: float) -> None:
 
 
 def assert_evidence_and_moments(
-    found: list[ibis.ParticleSet], truth: float, mean: Floats, sd: Floats
+    found: list[ParticleSet], truth: float, mean: Floats, sd: Floats
 ) -> None:
     """All that quadrature gives agrees."""
     assert_evidence(found, truth)
@@ -159,9 +160,9 @@ def test_evidence_and_moments_are_those_of_quadrature(variance: float) -> None:
 
 @pytest.mark.proves(model="online learner")
 def test_online_learner_has_the_evidence_and_moments_of_quadrature() -> None:
-    decisions = two_features(5)
+    decisions, model = two_features(5), rv.ChoiceModel(prior=rv.Normal(1.0))
     found = [
-        rv.OnlineLearner(2, rv.Normal(1.0), 1000, seed=seed).update(decisions)._particles
+        rv.OnlineLearner(model, 2, 1000, seed=seed).update(decisions)._filters.of(None).particles
         for seed in range(REPEATS)
     ]
     assert_evidence_and_moments(found, *quadrature(decisions, 1.0))
@@ -194,7 +195,7 @@ def ranks(replications: int, seed: int, by: ModuleType) -> Ints:
         sampler = by.IBISSampler(seen, resolved_prior, 240)
         state, _ = sampler.warmup(rng, sampler.init(rng, None), len(seen), len(seen))
         particles = by._from_state(state)
-        drawn = particles.values[rng.choice(240, KEPT, p=particles.weights)]
+        drawn = particles.parts["values"][rng.choice(240, KEPT, p=particles.weights)]
         fit = rv.log_likelihood(seen, np.vstack([drawn, truth])).sum(axis=1)
         out[i, :3] = (drawn < truth).sum(axis=0)
         out[i, 3] = (fit[:-1] < fit[-1]).sum()
@@ -212,13 +213,15 @@ def test_ranks_are_uniform_in_the_long_run() -> None:
     assert_uniform_ranks(ranks(2_000, 5, ibis), KEPT, false_alarm=1e-6)
 
 
-MUTANTS = {  # old and new text, and the prior variance
+MUTANTS = {  # file, old and new text, and the prior variance
     "moves forget half of the last decision": (
+        "samplers/ibis.py",
         "weight[-1] = exponent",
         "weight[-1] = 0.5 * exponent",
         400.0,
     ),
     "evidence of unweighted means": (
+        "samplers/particle_law.py",
         "self.weights @ np.exp(log_factors - top)",
         "np.exp(log_factors - top).mean()",
         1.0,
@@ -227,12 +230,17 @@ MUTANTS = {  # old and new text, and the prior variance
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_wrong_particles_are_caught(name: str) -> None:
-    old, new, variance = MUTANTS[name]
-    wrong = patched_source(ibis, old, new)
-    # the weight is used where a decision is tempered, and here it always is
-    if name.startswith("moves"):
-        vars(wrong)["IBIS"] = replace(wrong.IBIS, ess_temper_below=1.0)
+def test_wrong_particles_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, old, new, variance = MUTANTS[name]
+    wrong = ibis
+    if file == "samplers/ibis.py":
+        wrong = patched_source(ibis, old, new)
+        # the weight is used where a decision is tempered, and here it always is
+        always = replace(particle_law.PARTICLES, ess_temper_below=1.0)
+        monkeypatch.setattr(particle_law, "PARTICLES", always)
+    else:
+        patched = patched_source(particle_law, old, new)
+        monkeypatch.setattr(ibis, "ParticleSet", vars(patched)["ParticleSet"])
     decisions = two_features(5)
     truth, mean, sd = quadrature(decisions, variance)
     found = run_repeatedly(decisions, rv.Normal(variance**0.5), 1000, 11, wrong)

@@ -29,7 +29,7 @@ TEXTS = [
     *((file, old) for file, old, _ in test_noise_covariance.MUTANTS.values()),
     *((file, old) for file, old, _ in test_unknown_transitions.MUTANTS.values()),
     *((test_hierarchical.MUTATED_FILE, old) for _, old, _ in test_hierarchical.MUTANTS.values()),
-    *(("samplers/ibis.py", old) for old, *_ in test_ibis.MUTANTS.values()),
+    *((file, old) for file, old, *_ in test_ibis.MUTANTS.values()),
 ]
 
 

@@ -270,7 +270,7 @@ def test_core_works_without_extras(alone: Path, tmp_path: Path) -> None:
 import warnings
 warnings.simplefilter("ignore")
 rv.compare(dict(one=post, two=post))
-rv.sklearn.ChoiceClassifier(prior=1.0, draws=20, warmup=20, chains=1).fit(d)
+rv.sklearn.ChoiceClassifier(rv.ChoiceModel(prior=rv.Normal(1.0)), draws=20, warmup=20, chains=1).fit(d)
 rv.plots.posterior_densities(post)
 world = rv.environments.Tetris()
 seen = world.decisions(world.simulate(rng, (-3.0, -15.0, -1.0), 30))

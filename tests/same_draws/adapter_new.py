@@ -243,7 +243,7 @@ def rank(results: Any, prior: Any = None, winner_only: bool = False, noise: str 
 
 
 def stream(names: Any, prior: Any = None, particles: int = 1000, seed: int = 0, blocks: Any = None) -> Any:
-    return rv.OnlineLearner(names, prior, particles, seed, blocks=blocks)
+    return rv.OnlineLearner(rv.ChoiceModel(prior=prior), names, particles, seed, blocks=blocks)
 
 
 def stream_update(s: Any, rows: Any, chosen: Any = None) -> None:
@@ -451,7 +451,8 @@ def classifier(prior_sd: Any = None, prior: Any = None, **settings: Any) -> Any:
     if "engine" in settings:
         engine = settings.pop("engine")
         settings["sampler"] = SAMPLERS.get(engine, engine)
-    return revealed.sklearn.ChoiceClassifier(prior=prior if prior_sd is None else float(prior_sd), **settings)
+    own = prior if prior_sd is None else rv.Normal(float(prior_sd))
+    return revealed.sklearn.ChoiceClassifier(rv.ChoiceModel(prior=own), **settings)
 
 
 def classifier_numbers(c: Any, X: Any, y: Any, decision: Any = None) -> Numbers:

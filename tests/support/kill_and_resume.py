@@ -138,7 +138,7 @@ def online_problem(folder: Path | None) -> Result:
     learner = (
         rv.OnlineLearner.load(file)
         if file.exists()
-        else rv.OnlineLearner(3, rv.Normal(3.0), 100, seed=3)
+        else rv.OnlineLearner(rv.ChoiceModel(prior=rv.Normal(3.0)), 3, 100, seed=3)
     )
     for t in range(len(learner), len(decisions)):
         learner.update(decisions[t : t + 1])

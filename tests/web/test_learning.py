@@ -61,7 +61,8 @@ def test_learning_equals_online_learner(open_studio: OpenStudio) -> None:
     client = open_studio(particles=PARTICLES)
     state, decisions = played(client, 12)
     found = learning(client, state)
-    stream, alike = rv.OnlineLearner(PAPER_FEATURES, rv.Normal(50.0), PARTICLES, seed=5), 0
+    model = rv.ChoiceModel(prior=rv.Normal(50.0))
+    stream, alike = rv.OnlineLearner(model, PAPER_FEATURES, PARTICLES, seed=5), 0
     for past, (rows, chosen) in zip(found["history"], decisions, strict=True):
         before, plain = stream.log_evidence, stream.probabilities(rows)[chosen]
         stream.update(rows, chosen)

@@ -16,24 +16,71 @@ from revealed.data.decisions import Decisions
 
 
 def decisions_from_matrix(
-    X: Any, decision: Any, is_chosen: Bools | None, names: list[str], intercept: bool
+    X: Any,
+    decision: Any,
+    is_chosen: Bools | None,
+    names: list[str],
+    intercept: bool,
+    group: Any = None,
 ) -> tuple[Decisions, Ints]:
     """The decisions in a feature matrix, and for each of their rows the row of X it came from.
 
     X: (n, K), dense or sparse. decision: (n,) ids of the decisions in which rows compete; or None,
     where each row is a decision of its own. is_chosen: (n,) which rows were chosen, or None.
-    names: (K,). intercept: whether taking a row is worth a constant more; only without ids.
+    names: (K,). intercept: whether taking a row is worth a constant more; only without ids. group:
+    (n,) who decides, the same on all rows of a decision; or None.
     """
+    groups = None if group is None else _check_group(group, X.shape[0])
     if decision is None:
         rows = np.repeat(np.arange(X.shape[0]), 2)
-        return _take_or_leave(X, is_chosen, names, intercept), rows
+        return _take_or_leave(X, is_chosen, names, intercept, groups), rows
     # Rows of one decision need not be adjacent in X, but are in Decisions.
     order, start, ids = _sort_by_decision(decision, X.shape[0])
     chosen = None if is_chosen is None else _chosen_positions(is_chosen[order], start, ids)
-    return Decisions(X[order], start, chosen, names=names, ids=ids), order
+    if groups is not None:
+        groups = _group_of_decision(groups[order], start, ids)
+    return Decisions(X[order], start, chosen, names=names, ids=ids, groups=groups), order
 
 
-def _take_or_leave(X: Any, is_chosen: Bools | None, names: list[str], intercept: bool) -> Decisions:
+def marked_rows(y: Labels, classes: Labels, count: int) -> Bools:
+    """(count,) which rows the labels y mark as chosen: those with the second of two classes."""
+    if len(y) != count:
+        raise ValueError(
+            f"y has {len(y)} labels, but X has {count} rows; give one label for each row"
+        )
+    unknown = ~np.isin(y, classes)
+    if unknown.any():
+        raise ValueError(f"y holds the label {y[unknown][0]}, but fit saw only {classes.tolist()}")
+    return np.asarray(y == classes[1])
+
+
+def _check_group(group: Any, count: int) -> Labels:
+    """(count,) a label for each row."""
+    given = np.asarray(group)
+    if given.shape != (count,):
+        raise ValueError(
+            f"group has shape {given.shape}, but X has {count} rows; give one label for each row"
+        )
+    return given
+
+
+def _group_of_decision(groups: Labels, start: Ints, ids: Labels) -> Labels:
+    """(T,) who decides, from the labels (n,) of rows that are brought together."""
+    first = groups[start[:-1]]
+    differs = groups != np.repeat(first, np.diff(start))
+    if differs.any():
+        t = np.searchsorted(start, np.argmax(differs), side="right") - 1
+        raise ValueError(f"decision {ids[t]}: its rows have different groups; one decides")
+    return first
+
+
+def _take_or_leave(
+    X: Any,
+    is_chosen: Bools | None,
+    names: list[str],
+    intercept: bool,
+    groups: Labels | None,
+) -> Decisions:
     """Each row of X a decision between leaving it and taking it.
 
     Action 0 leaves it, a row of zeros; action 1 takes it. The intercept is a feature that is one
@@ -51,7 +98,7 @@ def _take_or_leave(X: Any, is_chosen: Bools | None, names: list[str], intercept:
         rows = np.zeros((2 * count, X.shape[1]))
         rows[1::2] = X
     chosen = None if is_chosen is None else is_chosen.astype(np.int64)
-    return Decisions(rows, 2 * np.arange(count + 1), chosen, names=names)
+    return Decisions(rows, 2 * np.arange(count + 1), chosen, names=names, groups=groups)
 
 
 def _sort_by_decision(decision: Any, count: int) -> tuple[Ints, Ints, Labels]:

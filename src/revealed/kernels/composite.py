@@ -267,6 +267,11 @@ def run_cycles(
             elif position < cycle.hmc + cycle.augmentation:
                 value_from_coordinates(transform, x, v, block_constants)
                 augmentation_sweep(rng, augmentation, prior_scale, mode_offset, v, block_constants)
+                if prior_scale is not None:
+                    # Value and prior scale together, with no utilities that hold either back.
+                    add_constants(transform, v, block_constants)
+                    slice_sample_scale(rng, target, workspace, v)
+                    block_constants[:] = 0.0
                 coordinates_from_value(transform, v, block_constants, x)
                 draws.acceptance[n] = 1.0
                 gradient_is_current, weight_is_current = False, False

@@ -32,12 +32,14 @@ class OrderedRivals(NamedTuple):
     start (T + 1,): where the rivals of each decision begin. Decisions with the same actions in the
     same order share one choice set: choice_set (T,) is its number. labels (C, D + 1) are the
     action labels of each choice set, the chosen one first, and n_rivals (C,) how many it has.
+    exponent (T,): the power to which each decision's weight counts, one where it counts in full.
     """
 
     start: Ints
     choice_set: Ints
     labels: Ints
     n_rivals: Ints
+    exponent: Floats
 
 
 @compiled
@@ -154,6 +156,8 @@ def log_mean_weights(
 ) -> float:
     """Write the log of the mean weight at z and -z of every decision; returns their sum.
 
+    Each times the decision's exponent.
+
     m (R,) are the means of the differences, log_cdf_z (R - T, 2) is what `log_cdf_pairs` makes of
     z, log_weights (T,) is written. All decisions take their k-th step together: steps of one
     decision wait for one another, those of different decisions do not.
@@ -194,9 +198,10 @@ def log_mean_weights(
     for i in range(decisions):
         largest = max(work.weight[i, 0], work.weight[i, 1])
         plus, minus = math.exp(work.weight[i, 0] - largest), math.exp(work.weight[i, 1] - largest)
-        log_weights[i] = largest + math.log(0.5 * (plus + minus))
+        log_weights[i] = rivals.exponent[i] * (largest + math.log(0.5 * (plus + minus)))
         total += log_weights[i]
-        work.weight[i, 0], work.weight[i, 1] = plus / (plus + minus), minus / (plus + minus)
+        work.weight[i, 0] = rivals.exponent[i] * (plus / (plus + minus))
+        work.weight[i, 1] = rivals.exponent[i] * (minus / (plus + minus))
     return total
 
 
@@ -294,6 +299,7 @@ def log_probability(m: Floats, covariance: Floats, lattice: Floats) -> float:
         np.zeros(points, np.int64),
         np.zeros((1, size + 1), np.int64),
         order[:1],
+        np.ones(points),
     )
     means, log_cdf_z, log_weights = (
         np.empty(points * size),

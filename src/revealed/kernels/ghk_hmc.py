@@ -143,6 +143,50 @@ def sample_chain(
 
 
 @compiled
+def move_particles(
+    rng: np.random.Generator,
+    target: WhitenedGHK,
+    work: GHKPosteriorWorkspace,
+    plan: PathPlan,
+    x: Floats,
+    z: Floats,
+    acceptance: Floats,
+) -> None:
+    """One iteration for each of many chains, in place: x (N, .) and z (N, R - T).
+
+    acceptance (N,) gets the acceptance probabilities of the paths.
+    """
+    theta, rate = np.empty((1, x.shape[1])), np.empty(1)
+    statistics = PathStatistics(np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1))
+    for n in range(x.shape[0]):
+        statistics.acceptance_rate[0] = 0.0
+        sample_chain(rng, target, work, plan, 1, x[n], z[n], theta, statistics, rate)
+        acceptance[n] = statistics.acceptance_rate[0]
+
+
+@compiled
+def log_weights_of_particles(
+    target: GHKLogPosterior,
+    work: GHKPosteriorWorkspace,
+    theta: Floats,
+    z: Floats,
+    log_weights: Floats,
+) -> None:
+    """Write the sum of the log weights of all decisions at each of theta (N, .) and z (N, R - T).
+
+    Minus infinity where a covariance cannot be factorised.
+    """
+    log_cdf_z = np.empty((z.shape[1], 2))
+    for n in range(theta.shape[0]):
+        log_weights[n] = -np.inf
+        if set_parameters(target, work, theta[n]):
+            log_cdf_pairs(z[n], log_cdf_z)
+            log_weights[n] = log_mean_weights(
+                target.rivals, work.m, work.factors, log_cdf_z, work.ghk, work.log_weights
+            )
+
+
+@compiled
 def add_curvature(
     target: GHKLogPosterior,
     work: GHKPosteriorWorkspace,

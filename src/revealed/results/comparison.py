@@ -141,6 +141,8 @@ def log_evidence(post: Posterior) -> tuple[float, float]:
     if "log_evidence" not in post.sample_stats:
         return np.nan, np.nan
     chains = np.asarray(post.sample_stats["log_evidence"][:, 0], dtype=np.float64)
+    # separate groups are independent: their evidence is a product
+    chains = chains.reshape(len(chains), -1).sum(axis=1)
     # relative to the largest, so that exponentials neither overflow nor vanish
     largest = chains.max()
     relative = np.exp(chains - largest)

@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any
 
-from revealed.io.netcdf import read_file
+from revealed.io.netcdf import UnreadableModel, read_file
 from revealed.models.description import from_description
 from revealed.results.base import Posterior
 from revealed.results.classes import result_class
@@ -51,6 +51,10 @@ def read_posterior(file: Any) -> Posterior:
     # older files had a format for each kind of result, and did not say what their model is
     if "model" not in file.attrs:
         return read_old(file)
+    if "posterior" not in file:
+        raise UnreadableModel(
+            "it is an online learner without a posterior yet, which rv.OnlineLearner.load reads"
+        )
     get = array_reader(file)
     model, data = from_description(json.loads(file.attrs["model"])), read_data(file)
     # put together by the constructor, which checks everything afresh

@@ -260,13 +260,21 @@ class GHKSampler:
 
     def _posterior(self, theta: Floats) -> tuple[GHKLogPosterior, GHKPosteriorWorkspace]:
         """The posterior with rivals in the order that is best at theta, and a workspace."""
+        return self.posterior_in_order(self.conditioning_rows(theta))
+
+    def posterior_in_order(
+        self, order: Ints, exponent: Floats | None = None
+    ) -> tuple[GHKLogPosterior, GHKPosteriorWorkspace]:
+        """The posterior with the rows of the rivals (R,) in this order, and a workspace.
+
+        exponent: (T,) the power to which each informative decision counts; default: one.
+        """
         d, prior, noise = self.informative_decisions, self.resolved_prior, self.noise
-        rivals, order = self._ordered_rivals(theta)
         # rows of the rivals less the chosen one's, in that order
         rows = d.rows[order] - d.rows[np.repeat(d.chosen_row, d.sizes - 1)]
         target = GHKLogPosterior(
             design=Design.from_rows(sp.csr_array(rows) if sp.issparse(rows) else rows),
-            rivals=rivals,
+            rivals=self._ordered_rivals(order, exponent),
             basis=prior.basis,
             precision=prior.precision,
             mean=prior.basis.T @ prior.mean,
@@ -278,8 +286,8 @@ class GHKSampler:
         )
         return target, make_workspace(target)
 
-    def _ordered_rivals(self, theta: Floats) -> tuple[OrderedRivals, Ints]:
-        """The rivals of each decision in the order that is best at theta, and their rows."""
+    def conditioning_rows(self, theta: Floats) -> Ints:
+        """(R,) the rows of each informative decision's rivals, in the order best at theta."""
         d, basis, size = self.informative_decisions, self.resolved_prior.basis, self.size
         # utilities and noise of all labels at theta
         n_free = basis.shape[1]
@@ -289,10 +297,8 @@ class GHKSampler:
         noise = np.zeros((size + 1, size + 1))
         others = np.delete(np.arange(size + 1), self.noise.base)
         noise[np.ix_(others, others)] = root @ root.T
-        # each decision's rivals, reordered; labels of the chosen one and of these
         rows = np.delete(np.arange(d.start[-1]), d.chosen_row)
         start = d.start - np.arange(len(d) + 1)
-        labels = np.full((len(d), size + 1), -1, dtype=np.int64)
         for t, chosen in enumerate(d.chosen_row):
             mine = rows[start[t] : start[t + 1]]
             own, rival = self.row_label[chosen], self.row_label[mine]
@@ -306,10 +312,22 @@ class GHKSampler:
             order = np.empty(len(mine), dtype=np.int64)
             conditioning_order(mu[mine] - mu[chosen], between, order)
             rows[start[t] : start[t + 1]] = mine[order]
-            labels[t, 0], labels[t, 1 : len(mine) + 1] = own, rival[order]
+        return rows
+
+    def _ordered_rivals(self, order: Ints, exponent: Floats | None) -> OrderedRivals:
+        """The rivals whose rows are in this order (R,)."""
+        d = self.informative_decisions
+        start = d.start - np.arange(len(d) + 1)
+        # labels of the chosen one and of its rivals
+        labels = np.full((len(d), self.size + 1), -1, dtype=np.int64)
+        labels[:, 0] = self.row_label[d.chosen_row]
+        decision = np.repeat(np.arange(len(d)), d.sizes - 1)
+        labels[decision, np.arange(len(order)) - start[decision] + 1] = self.row_label[order]
         # decisions with the same labels in the same order share one Cholesky factor
         sets, choice_set = np.unique(labels, axis=0, return_inverse=True)
-        return OrderedRivals(start, choice_set.ravel(), sets, (sets >= 0).sum(axis=1) - 1), rows
+        powers = np.ones(len(d)) if exponent is None else exponent
+        n_rivals = (sets >= 0).sum(axis=1) - 1
+        return OrderedRivals(start, choice_set.ravel(), sets, n_rivals, powers)
 
     def _curvature(
         self, target: GHKLogPosterior, work: GHKPosteriorWorkspace, draws: Floats, z: Floats

@@ -1,18 +1,16 @@
-"""IBIS: particles that follow the posterior one decision at a time (Chopin 2002).
+"""IBIS: particles that follow the posterior of a value one decision at a time (Chopin 2002).
 
 A particle is a value, drawn from the prior. Each decision multiplies its weight by the exact
-probability of the choice, and the weighted mean of these factors is what the decision adds to the
-evidence. When too few particles carry the weight, they are resampled, and each is moved by cycles
-of the default sampler's moves, which leave the posterior of all decisions so far as it is, until
-the particles no longer depend on where they were. A decision that would leave next to no effective
-particles is tempered: its probability to a power that leaves enough of them, then the rest (Del
-Moral, Doucet and Jasra 2006).
+probability of the choice (`particle_law.py` has what all laws of particles share). When too few
+particles carry the weight, they are resampled, and each is moved by cycles of the default sampler's
+moves, which leave the posterior of all decisions so far as it is, until the particles no longer
+depend on where they were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -28,11 +26,17 @@ from revealed.samplers.composite.cycle import adapt_step_size, hmc_only_cycle
 from revealed.samplers.composite.proposal import PROPOSAL, Proposal, fit_proposal, null_mixture
 from revealed.samplers.composite.sampler import CompositeSampler
 from revealed.samplers.composite.warmup import WARMUP
+from revealed.samplers.particle_law import (
+    Observation,
+    ParticleSet,
+    assimilate,
+    max_correlation,
+)
 from revealed.samplers.particles import (
     check_proper_prior,
+    choice_probabilities,
     dense_rows,
     draw_prior_sds,
-    effective_size,
     log_choice_probabilities,
     systematic_resample,
 )
@@ -40,16 +44,8 @@ from revealed.samplers.particles import (
 
 @dataclass(frozen=True)
 class IBISSettings:
-    """When particles are resampled, and how they are moved."""
+    """How particles are moved."""
 
-    # With fewer effective particles than this share they are resampled and moved: one half, as is
-    # usual. Later, few ancestors would carry the weight; earlier, moves are made in vain.
-    ess_resample_below: float = 0.5
-    # A decision that leaves less than the first share is tempered, in parts that leave the second
-    # each, and at most the third of what there was, so that every part gets somewhere.
-    ess_temper_below: float = 0.1
-    ess_temper_target: float = 0.3
-    ess_temper_factor: float = 0.9
     # Hamiltonian moves that adapt the step size.
     step_size_moves: int = 30
     # Moving ends when no coordinate has a larger correlation with where it was, or after so many
@@ -68,126 +64,84 @@ IBIS = IBISSettings()
 
 
 @dataclass(frozen=True, eq=False)
-class ParticleSet:
-    """Weighted particles of a posterior.
+class ValueLaw:
+    """Particles that are values, of one controller with independent noise.
 
-    values: (N, K). log_weights: (N,), the largest zero. log_evidence: of the decisions so far.
+    resolved_prior: of the value. noise: of the utilities.
     """
 
-    values: Floats
-    log_weights: Floats
-    log_evidence: float = 0.0
+    resolved_prior: ResolvedPrior
+    noise: NoiseArguments = NORMAL
 
-    @staticmethod
-    def from_prior(
-        rng: np.random.Generator, resolved_prior: ResolvedPrior, count: int
+    def __post_init__(self) -> None:
+        check_proper_prior(self.resolved_prior)
+
+    def draw_prior(self, rng: np.random.Generator, count: int) -> ParticleSet:
+        """So many draws of the prior, of equal weight."""
+        return ParticleSet({"values": self.resolved_prior.draw(rng, count)}, np.zeros(count))
+
+    def extend(
+        self, rng: np.random.Generator, particles: ParticleSet, seen: Observation
     ) -> ParticleSet:
-        """As many draws of the prior, of equal weight."""
-        return ParticleSet(resolved_prior.draw(rng, count), np.zeros(count))
+        """The particles as they are: a decision brings no unknowns along."""
+        return particles
 
-    @property
-    def weights(self) -> Floats:
-        """(N,) weights that sum to one."""
-        w = np.exp(self.log_weights)
-        return np.asarray(w / w.sum())
-
-    @property
-    def effective(self) -> float:
-        """How many particles of equal weight are worth as much."""
-        return effective_size(self.log_weights)
-
-    def reweighted(self, log_factors: Floats) -> ParticleSet:
-        """The particles with weights multiplied by factors (N,).
-
-        The factors' weighted mean goes into the evidence.
-        """
-        # log of the weighted mean of the factors, with the largest taken out of the exponential.
-        top = log_factors.max()
-        log_mean = top + np.log(self.weights @ np.exp(log_factors - top))
-        log_weights = self.log_weights + log_factors
-        return ParticleSet(
-            self.values, log_weights - log_weights.max(), self.log_evidence + float(log_mean)
+    def log_factors(self, particles: ParticleSet, seen: Observation) -> Floats:
+        """(N,) the exact log probability of the choice under each value."""
+        return log_choice_probabilities(
+            seen.rows, seen.chosen, particles.parts["values"], self.noise
         )
 
-    def resampled(self, rng: np.random.Generator) -> ParticleSet:
-        """Particles of equal weight, each a copy of one drawn by weight.
+    def move(
+        self,
+        rng: np.random.Generator,
+        particles: ParticleSet,
+        decisions: Decisions,
+        exponent: float,
+    ) -> ParticleSet:
+        """The values after cycles of the default sampler's moves."""
+        values = particles.parts["values"]
+        moved = _move_values(rng, values, decisions, self.resolved_prior, exponent, self.noise)
+        return particles.with_parts(values=moved)
 
-        The evidence is that of the particles before.
-        """
-        return replace(
-            self,
-            values=self.values[systematic_resample(rng, self.weights)],
-            log_weights=np.zeros(len(self.values)),
-        )
+    def values(self, particles: ParticleSet) -> Floats:
+        """(N, K) the values."""
+        return particles.parts["values"]
+
+    def value_of(
+        self, rng: np.random.Generator, particles: ParticleSet, position: int | None
+    ) -> Floats:
+        """(N, K) the values, whoever decides."""
+        return self.values(particles)
+
+    def probabilities(
+        self,
+        rng: np.random.Generator,
+        particles: ParticleSet,
+        seen: Observation,
+        position: int | None,
+    ) -> Floats:
+        """(N, M) the exact probability of each row under each value."""
+        return choice_probabilities(seen.rows, self.values(particles), self.noise)
+
+    def draws(self, rng: np.random.Generator, particles: ParticleSet) -> Draws:
+        """The values, and where the prior's sd is inferred a draw of it given each."""
+        values = self.values(particles)
+        if self.resolved_prior.scale is None:
+            return {"value": values}
+        sd = draw_prior_sds(rng, self.resolved_prior, values)
+        return {"value": values, "prior_sd": sd}
 
 
-def assimilate(
+def _move_values(
     rng: np.random.Generator,
-    particles: ParticleSet,
-    rows: Floats,
-    chosen: int,
-    decisions_so_far: Callable[[], Decisions],
-    resolved_prior: ResolvedPrior,
-    noise: NoiseArguments = NORMAL,
-) -> ParticleSet:
-    """The particles after one more decision, the choice of that one of rows (M, K).
-
-    decisions_so_far: returns all decisions up to this one; called only when particles have to move.
-    """
-    exponent = 0.0
-    while True:
-        log_factors = log_choice_probabilities(rows, chosen, particles.values, noise)
-        count, rest = len(log_factors), 1.0 - exponent
-        # Temper: as much of the decision as leaves enough effective particles.
-        if (
-            effective_size(particles.log_weights + rest * log_factors)
-            < IBIS.ess_temper_below * count
-        ):
-            enough = min(
-                IBIS.ess_temper_target * count, IBIS.ess_temper_factor * particles.effective
-            )
-            rest = _tempering_exponent(particles.log_weights, log_factors, enough, rest)
-        # So much of the decision is in the weights now.
-        exponent += rest
-        particles = particles.reweighted(rest * log_factors)
-        if exponent >= 1.0:
-            break
-        particles = _rejuvenate(
-            rng, particles.resampled(rng), decisions_so_far(), resolved_prior, exponent, noise
-        )
-    if particles.effective < IBIS.ess_resample_below * len(particles.values):
-        particles = _rejuvenate(
-            rng, particles.resampled(rng), decisions_so_far(), resolved_prior, 1.0, noise
-        )
-    return particles
-
-
-def _tempering_exponent(
-    log_weights: Floats, log_factors: Floats, enough: float, most: float
-) -> float:
-    """The power of the factors, at most `most`, that leaves just enough effective particles.
-
-    By bisection: the effective number falls as the power grows.
-    """
-    low, high = 0.0, most
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        if effective_size(log_weights + middle * log_factors) > enough:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _rejuvenate(
-    rng: np.random.Generator,
-    particles: ParticleSet,
+    particles: Floats,
     decisions: Decisions,
     resolved_prior: ResolvedPrior,
     exponent: float,
     noise: NoiseArguments,
-) -> ParticleSet:
-    """The particles after cycles of moves for each, until they have forgotten where they were.
+) -> Floats:
+    """Values (N, K) after cycles of moves for each, until they have forgotten where they were.
 
     The moves leave the posterior as it is in which the last decision counts with this exponent.
     Coordinates, step size and proposal are adapted to the particles themselves.
@@ -199,8 +153,8 @@ def _rejuvenate(
         decisions, resolved_prior, weight if exponent < 1.0 else None, noise
     )
     # Whitened coordinates from the particles, as in the composite sampler's warm-up.
-    values = _with_random_constants(rng, resolved_prior, particles.values)
-    whitened = sampler.whitening_from_draws(rng, particles.values)
+    values = _with_random_constants(rng, resolved_prior, particles)
+    whitened = sampler.whitening_from_draws(rng, particles)
     initial = whitened.coordinates(values)
     transform = whitened.rescaled(initial, WARMUP.metric_covariance_power)
     directions = sampler.interweaving_directions(whitened.rescaled(initial, 1.0))
@@ -221,13 +175,13 @@ def _rejuvenate(
     cycle, mixture = _particle_cycle(step_size, proposal, cost, sampler.can_augment)
     problem = sampler.problem(transform, directions, mixture, cycle)
     # Move all particles together, cycle by cycle, until they have forgotten where they were.
-    moved, acceptance = np.empty_like(particles.values), np.empty(len(x))
+    moved, acceptance = np.empty_like(particles), np.empty(len(x))
     mode_offset = np.zeros(len(decisions))
     for _ in range(IBIS.max_cycles):
         move_particles(rng, problem, prior_scale, mode_offset, x, moved, acceptance)
-        if _max_correlation(initial, x) < IBIS.max_correlation:
+        if max_correlation(initial, x) < IBIS.max_correlation:
             break
-    return replace(particles, values=moved)
+    return moved
 
 
 def _particle_cycle(
@@ -268,26 +222,6 @@ def _with_random_constants(
     return np.asarray(values + (sds[:, None] * noise) @ constants.T)
 
 
-def _max_correlation(before: Floats, after: Floats) -> float:
-    """The largest absolute correlation of coordinates (N, D) before with those after.
-
-    That of squared distances from the mean counts as well: it shows a scale that does not move.
-    """
-    pairs = (
-        (before, after),
-        ((before - before.mean(0)) ** 2, (after - after.mean(0)) ** 2),
-    )
-    return max(
-        float(np.abs(np.einsum("nd,nd->d", _standardised(a), _standardised(b))).max() / len(a))
-        for a, b in pairs
-    )
-
-
-def _standardised(x: Floats) -> Floats:
-    """x (N, D) with mean zero and sd one in every column."""
-    return np.asarray((x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-300))
-
-
 @dataclass(frozen=True, eq=False)
 class IBISSampler:
     """The sampler: one set of particles a chain, one decision an iteration of its warm-up.
@@ -303,6 +237,11 @@ class IBISSampler:
     def __post_init__(self) -> None:
         check_proper_prior(self.resolved_prior)
 
+    @cached_property
+    def law(self) -> ValueLaw:
+        """What the particles are draws of."""
+        return ValueLaw(self.resolved_prior, self.noise)
+
     @property
     def name(self) -> str:
         """The name by which users ask for it."""
@@ -313,8 +252,7 @@ class IBISSampler:
 
         `position` is not used, as particles have to begin in the prior's law.
         """
-        particles = ParticleSet.from_prior(rng, self.resolved_prior, self.particles)
-        return _to_state(particles, n_assimilated=0)
+        return _to_state(self.law.draw_prior(rng, self.particles), n_assimilated=0)
 
     def warmup(
         self, rng: np.random.Generator, state: State, remaining: int, chunk: int
@@ -336,10 +274,8 @@ class IBISSampler:
         """The particles after decision t."""
         d = self.decisions
         rows = dense_rows(d.rows[d.start[t] : d.start[t + 1]])
-        chosen = int(d.chosen_row[t] - d.start[t])
-        return assimilate(
-            rng, particles, rows, chosen, lambda: d.first(t + 1), self.resolved_prior, self.noise
-        )
+        seen = Observation(rows, int(d.chosen_row[t] - d.start[t]))
+        return assimilate(rng, self.law, particles, seen, lambda: d.first(t + 1))
 
     def sample(
         self, rng: np.random.Generator, state: State, draws: int, thin: int
@@ -350,10 +286,10 @@ class IBISSampler:
         """
         first, particles = int(state["n_drawn"][0]), _from_state(state)
         parents = state["parents"][first : first + draws].astype(np.int64)
-        values = particles.values[parents]
+        values = particles.parts["values"][parents]
         drawn = {"value": values}
         stats = {
-            "log_weight": np.log(len(particles.values) * particles.weights[parents]),
+            "log_weight": np.log(len(particles) * particles.weights[parents]),
             "log_evidence": np.full(draws, particles.log_evidence),
         }
         if self.resolved_prior.scale is not None:
@@ -366,7 +302,7 @@ class IBISSampler:
 def _to_state(particles: ParticleSet, n_assimilated: int) -> State:
     """Particles that nothing was drawn from yet, as plain arrays."""
     return {
-        "values": particles.values,
+        "values": particles.parts["values"],
         "log_weights": particles.log_weights,
         "log_evidence": np.array([particles.log_evidence]),
         "n_assimilated": np.array([n_assimilated], dtype=np.float64),
@@ -376,4 +312,5 @@ def _to_state(particles: ParticleSet, n_assimilated: int) -> State:
 
 def _from_state(state: State) -> ParticleSet:
     """The particles that `_to_state` made into arrays."""
-    return ParticleSet(state["values"], state["log_weights"], float(state["log_evidence"][0]))
+    parts, log_weights = {"values": state["values"]}, state["log_weights"]
+    return ParticleSet(parts, log_weights, float(state["log_evidence"][0]))

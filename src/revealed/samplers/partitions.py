@@ -65,15 +65,19 @@ def make_partitions(
 
 
 def prepare_partition(
-    decisions: Decisions, group: Ints, basis: Floats, noise: NoiseArguments = NORMAL
+    decisions: Decisions,
+    group: Ints,
+    basis: Floats,
+    noise: NoiseArguments = NORMAL,
+    weights: Floats | None = None,
 ) -> GroupedDecisions:
     """A partition, ready for the kernels.
 
     Equal decisions of a group are counted once; rows of rivals less the chosen ones are in the
-    free coordinates.
+    free coordinates. weights: (T,) how often each decision counts, default: once.
     """
     # the likelihood is evaluated once for equal decisions of a group
-    counted = deduplicate(decisions, group=group)
+    counted = deduplicate(decisions, weights, group)
     rivals, rows = counted.rival_index, np.asarray(counted.rival_minus_chosen @ basis)
     decision_start = np.concatenate([[0], np.cumsum(np.bincount(counted.group))])
     rival_start = rivals.start[decision_start]

@@ -16,6 +16,7 @@ import numpy as np
 
 from revealed._types import Cells, Floats
 from revealed.environments.tetris import PAPER_FEATURES, PIECES
+from revealed.models.choice import ChoiceModel
 from revealed.models.priors import Normal
 from revealed.online import OnlineLearner
 from revealed.samplers.particles import choice_probabilities
@@ -86,8 +87,8 @@ class GameLearner:
     def __init__(self, seed: int, max_pieces: int | None, particles: int) -> None:
         self.game = Game(seed, max_pieces)
         self.posterior = OnlineLearner(
+            ChoiceModel(prior=Normal(SETTINGS.prior_sd)),
             PAPER_FEATURES,
-            prior=Normal(SETTINGS.prior_sd),
             particles=particles,
             seed=seed % 2**32,
         )
