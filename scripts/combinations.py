@@ -6,13 +6,21 @@ where the page and the registry differ.
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from pathlib import Path
+from typing import Any
 
 from revealed.samplers.model_kind import ModelKind, PriorKind
 from revealed.samplers.registry import ANY_PRIOR, REGISTRY
 
-PAGE = Path(__file__).parents[1] / "docs" / "combinations.md"
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # for the suite, which says what it tries
+from tests.conformance import record  # noqa: E402
+from tests.conformance.cases import Pair, pairs  # noqa: E402
+
+PAGE = ROOT / "docs" / "combinations.md"
 BEGIN, END = "<!-- from the registry: {} -->", "<!-- end -->"
 PRIORS: dict[PriorKind, str] = {
     "normal": "`Normal(sd)`",
@@ -53,13 +61,56 @@ def as_table(head: list[str], lines: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in [head, marks, *lines])
 
 
+def stored_record() -> dict[str, Any]:
+    """What the conformance suite has seen; nothing where it was never run."""
+    if not record.FILE.exists():
+        return {"made": "never", "fingerprint": "", "seen": {}}
+    return dict(json.loads(record.FILE.read_text(encoding="utf-8")))
+
+
+def mark(pair: Pair) -> str:
+    """A sampler's name, marked where the conformance suite has seen it pass with these sources."""
+    stored = stored_record()
+    name = f"`{pair.entry.name}`"
+    if not record.is_seen(stored, pair):
+        return f"{name} (not seen)"
+    return f"{name} ✓" if stored["fingerprint"] == record.fingerprint() else f"{name} (stale)"
+
+
+def conformance() -> str:
+    """What the conformance suite has seen of each pair."""
+    stored, lines = stored_record(), []
+    stale = stored["fingerprint"] != record.fingerprint()
+    words = {
+        "oracle": "{} moments",
+        "calibration": "{} data sets",
+        "Geweke": "{} moments",
+        "mutants": "{} caught",
+    }
+    for pair in pairs():
+        seen, cells = stored["seen"].get(record.key(pair), {}), []
+        for check in record.CHECKS:
+            if not record.applies(pair, check):
+                cells.append("")
+            elif check not in seen:
+                cells.append("not run")
+            elif seen[check]["outcome"] != "passed":
+                cells.append("**failed**")
+            else:
+                said = words.get(check, "same bits").format(f"{seen[check]['size']:,}")
+                cells.append(f"stale: {said}" if stale else said)
+        lines.append([str(pair.kind), f"`{pair.entry.name}`", *cells])
+    table = as_table(["model", "sampler", *record.CHECKS], lines)
+    return f"Seen on {stored['made']}{', with other sources: stale' if stale else ''}.\n\n{table}"
+
+
 def combinations() -> str:
     """Which samplers take which model, the default first."""
     lines = []
     for row in rows():
         first, ranking = row[0], row[0].data == "rankings"
         cells = [
-            ", ".join(f"`{entry.name}`" for entry in REGISTRY.entries_for(kind)) or "no"
+            ", ".join(mark(Pair(kind, entry)) for entry in REGISTRY.entries_for(kind)) or "no"
             for kind in row
         ]
         noise = "" if ranking else NOISES[first.noise]
@@ -89,7 +140,12 @@ def missing() -> str:
     return as_table(["not there yet", "nearest"], lines)
 
 
-TABLES = {"combinations": combinations, "samplers": samplers, "missing": missing}
+TABLES = {
+    "combinations": combinations,
+    "conformance": conformance,
+    "samplers": samplers,
+    "missing": missing,
+}
 
 
 def with_tables(page: str) -> str:

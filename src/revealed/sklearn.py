@@ -11,7 +11,8 @@ variance 1, so that P(take) = Phi((x'v + intercept) / sqrt 2): a binary probit w
 variance 2.
 
 >>> X, y = [[-1.0], [-0.5], [0.5], [1.0]] * 10, [0, 0, 1, 1] * 10
->>> rv.sklearn.ChoiceClassifier(prior=1.0).fit(X, y).predict([[-2.0], [2.0]])
+>>> model = rv.ChoiceModel(prior=rv.Normal(1.0))
+>>> rv.sklearn.ChoiceClassifier(model).fit(X, y).predict([[-2.0], [2.0]])
 array([0, 1])
 """
 

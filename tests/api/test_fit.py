@@ -63,17 +63,6 @@ def test_a_hundred_decisions_of_twenty_actions_converge_or_say_they_did_not() ->
     assert not posterior.summary().converged
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_the_same_seed_gives_the_same_draws_with_any_number_of_threads(threads: int) -> None:
-    one = quick(two_states(), executor=2, chains=3)
-    other = quick(two_states(), executor=threads, chains=3)
-    np.testing.assert_array_equal(one.draws["value"], other.draws["value"])
-    assert not np.array_equal(one.draws["value"][0], one.draws["value"][1])
-    assert not np.array_equal(
-        one.draws["value"], quick(two_states(), seed=1, chains=3).draws["value"]
-    )
-
-
 def test_an_unset_seed_is_recorded_and_reproduces_the_draws() -> None:
     one = quick(two_states(), seed=None)
     np.testing.assert_array_equal(

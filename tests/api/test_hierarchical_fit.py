@@ -12,7 +12,6 @@ import pytest
 
 import revealed as rv
 from revealed.data.decisions import Decisions
-from revealed.samplers import run as running
 from tests.support.cases import choose, mdp_offers
 from tests.support.interrupts import interrupt
 
@@ -257,13 +256,6 @@ def test_centred_blocks_stay_centred() -> None:
     np.testing.assert_allclose(found.draws["population_covariance"].sum(axis=3), 0.0, atol=1e-7)
     np.testing.assert_allclose(found.new_group().sum(axis=1), 0.0, atol=1e-9)
     assert found.select(group=30).prior.sum_to_zero is None
-
-
-def test_threads_and_pieces_do_not_change_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = quick(simulated(), executor=1)
-    monkeypatch.setattr(running, "CHUNK_SECONDS", 1e-4)
-    np.testing.assert_array_equal(one.draws["value"], quick(simulated(), executor=2).draws["value"])
-    assert not np.array_equal(one.draws["value"], quick(simulated(), seed=1).draws["value"])
 
 
 def test_an_interrupted_fit_continues_to_the_same_draws(

@@ -201,14 +201,6 @@ def test_one_function_reads_them_all_and_refuses_what_is_damaged(tmp_path: Path)
         rv.load(tmp_path / "none.nc")
 
 
-@not_converged
-def test_the_same_seed_gives_the_same_draws_with_any_number_of_threads() -> None:
-    orders = played(5, 30, ties=True)
-    one, two = (rank(orders, executor=n, **BRIEF) for n in (1, 2))
-    np.testing.assert_array_equal(one.draws["skill"], two.draws["skill"])
-    np.testing.assert_array_equal(one.margin, two.margin)
-
-
 def test_a_run_in_pieces_is_the_same_run() -> None:
     sampler = RankingSampler.build(played(5, 30, ties=True), None, "entry")
     ends = []

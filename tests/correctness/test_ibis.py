@@ -10,7 +10,7 @@ import pytest
 import scipy.stats as st
 
 import revealed as rv
-from revealed._types import Floats, Ints
+from revealed._types import Floats
 from revealed.environments import Tetris
 from revealed.models.likelihood import log_likelihood
 from revealed.models.priors import resolve_prior
@@ -20,7 +20,6 @@ from revealed.samplers.particle_law import ParticleSet
 from tests.support.cases import choose, mdp_offers, ragged_offers
 from tests.support.statistical_asserts import (
     assert_scores,
-    assert_uniform_ranks,
     must_fail,
     patched_source,
 )
@@ -175,42 +174,6 @@ def test_choice_that_is_rare_under_the_prior_gives_the_right_posterior() -> None
     truth, mean, sd = quadrature(decisions, 1.0)
     found = run_repeatedly(decisions, rv.Normal(1.0), 1000, 12, ibis)
     assert_evidence_and_moments(found, truth, mean, sd)
-
-
-OFFERS = ragged_offers(3, 12, seed=2, feature_sd=0.7)
-KEPT = 15  # particles that a truth is ranked among
-
-
-def ranks(replications: int, seed: int, by: ModuleType) -> Ints:
-    """(replications, 4) ranks of the true coefficients and of their log-likelihood.
-
-    Among 15 particles of 240.
-    """
-    rng = np.random.default_rng(seed)
-    prior = rv.Normal(5.0)
-    resolved_prior = resolve_prior(prior, OFFERS)
-    out = np.empty((replications, 4), dtype=np.int64)
-    for i, truth in enumerate(resolved_prior.draw(rng, replications)):
-        seen = OFFERS.with_choices(choose(rng, OFFERS, truth)[0])
-        sampler = by.IBISSampler(seen, resolved_prior, 240)
-        state, _ = sampler.warmup(rng, sampler.init(rng, None), len(seen), len(seen))
-        particles = by._from_state(state)
-        drawn = particles.parts["values"][rng.choice(240, KEPT, p=particles.weights)]
-        fit = rv.log_likelihood(seen, np.vstack([drawn, truth])).sum(axis=1)
-        out[i, :3] = (drawn < truth).sum(axis=0)
-        out[i, 3] = (fit[:-1] < fit[-1]).sum()
-    return out
-
-
-@pytest.mark.proves(problem="features")
-def test_ranks_are_uniform() -> None:
-    assert_uniform_ranks(ranks(100, 4, ibis), KEPT, false_alarm=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.proves(problem="features")
-def test_ranks_are_uniform_in_the_long_run() -> None:
-    assert_uniform_ranks(ranks(2_000, 5, ibis), KEPT, false_alarm=1e-6)
 
 
 MUTANTS = {  # file, old and new text, and the prior variance

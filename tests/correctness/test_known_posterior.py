@@ -1,6 +1,6 @@
-"""The exact posterior of the two-state example of docs/mathematics.md, for every sampler.
+"""The exact posterior of the two-state example of docs/mathematics.md, and what it catches.
 
-And the wrong samplers that it catches.
+`tests/conformance` compares every sampler with it; here are the wrong ones.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from revealed._types import Floats
 from revealed.kernels.parameter_expansion import ExpansionMove
 from revealed.models.priors import Prior
 from revealed.samplers.data_augmentation import AugmentationOptions
+from tests.conformance import oracles
+from tests.conformance.oracles import find_oracle
 from tests.support.cases import (
-    VARIANTS,
     build_patched_sampler,
     build_sampler,
-    label,
     long_run,
     two_states,
 )
@@ -29,7 +29,6 @@ from tests.support.statistical_asserts import (
     assert_error,
     assert_mean,
     assert_sd,
-    grid_moments,
     must_fail,
     patched_package,
 )
@@ -61,31 +60,6 @@ def test_published_moments_are_those_of_the_exact_likelihood(prior_name: str) ->
 def assert_moments(draws: Floats, mean: float, sd: float) -> None:
     assert_mean(draws, mean, false_alarm=1e-6)
     assert_sd(draws, mean, sd, false_alarm=1e-6)
-
-
-@pytest.mark.proves(model="choices, {prior_name}")
-@pytest.mark.parametrize("prior_name", EXACT)
-@pytest.mark.parametrize("variant", VARIANTS, ids=label)
-def test_every_sampler_has_the_exact_mean_and_sd(
-    variant: tuple[str, AugmentationOptions], prior_name: str
-) -> None:
-    prior, mean, sd = EXACT[prior_name]
-    draws = long_run(build_sampler(variant, two_states(), prior), DRAWS, seed=1, init=np.zeros(2))
-    np.testing.assert_allclose(draws.sum(axis=1), 0.0, atol=1e-9)
-    assert_moments(draws[:, 0], mean, sd)
-
-
-@pytest.mark.parametrize(
-    "variant", [v for v in VARIANTS if "scale" not in v[0] and v[0] != "px-both"], ids=label
-)
-def test_prior_mean_gives_the_exact_posterior(variant: tuple[str, AugmentationOptions]) -> None:
-    """For every sampler that takes a prior mean: those without a working scale."""
-    first = np.linspace(-8, 10, 18_001)
-    values = np.stack([first, -first], axis=1)
-    log_density = rv.log_likelihood(two_states(), values).sum(axis=1) - (first - 2.0) ** 2 / 3.0
-    mean, sd = grid_moments(values, log_density)
-    sampler = build_sampler(variant, two_states(), rv.Normal(3.0**0.5, mean=[2.0, -2.0]))
-    assert_moments(long_run(sampler, DRAWS, seed=1, init=np.zeros(2))[:, 0], mean[0], sd[0])
 
 
 HAAR = AugmentationOptions()  # an improper working prior, the Haar measure
@@ -135,6 +109,18 @@ def test_wrong_expansion_move_is_caught(name: str) -> None:
     wrong = replace(sampler, move=spoil(sampler.move))
     with must_fail(name, model=f"choices, {prior_name}", sampler=sampler_name):
         assert_moments(long_run(wrong, DRAWS, seed=1, init=np.zeros(2))[:, 0], mean, sd)
+
+
+@pytest.mark.proves(model="choices, flat prior")
+def test_counting_both_translations_of_action_rewards_is_caught() -> None:
+    """The translations of both blocks shift utilities alike: one degree of freedom is lost."""
+    oracle = find_oracle("action rewards", "flat")
+    sampler = build_sampler(("px-both", AugmentationOptions()), oracle.data, rv.Flat())
+    assert sampler.move.lost_df == 1.0
+    wrong = replace(sampler, move=sampler.move._replace(lost_df=2.0))
+    with must_fail("both translations of action rewards counted", sampler="px-both"):
+        draws = long_run(wrong, 600_000, seed=2, init=np.zeros(4))
+        oracles.assert_moments(draws, oracle.exact())
 
 
 REVERSE = "    log_ratio += 0.5 * (((z - m) / s) ** 2 - ((current - m) / s) ** 2)\n"

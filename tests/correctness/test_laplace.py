@@ -12,11 +12,10 @@ import pytest
 import scipy.stats as st
 
 import revealed as rv
-from revealed._types import Floats, Ints
+from revealed._types import Floats
 from revealed.data import chunks
 from revealed.data.unique import deduplicate_if_worthwhile
 from revealed.kernels.noise import NoiseArguments
-from revealed.models.priors import resolve_prior
 from revealed.results.diagnostics import mcse_mean, mcse_sd
 from revealed.samplers import laplace, laplace_run
 from revealed.samplers.chunk_likelihood import PreparedChunk, derivatives
@@ -31,7 +30,6 @@ from tests.support.cases import (
 from tests.support.statistical_asserts import (
     assert_same,
     assert_scores,
-    assert_uniform_ranks,
     must_fail,
 )
 
@@ -84,26 +82,6 @@ def test_draws_agree_with_the_default_sampler(problem: str, prior_name: str) -> 
     assert found.settings["pareto_k"] < 0.5
     assert found.settings["effective"] > 0.8 * 16_000
     assert_agree(found, rv.fit(decisions, model, draws=4000, seed=1))
-
-
-def ranks(replications: int, seed: int) -> Ints:
-    """(replications, 3) ranks of the true coefficients among 63 draws."""
-    offers, rng, prior = ragged_offers(3, 150, seed=7), np.random.default_rng(seed), rv.Normal(1.0)
-    model = rv.ChoiceModel(prior=prior)
-    truths = resolve_prior(prior, offers).draw(rng, replications)
-    found = []
-    for i, truth in enumerate(truths):
-        seen = offers.with_choices(choose(rng, offers, truth)[0])
-        post = rv.fit(seen, model, sampler="laplace", draws=400, chains=1, seed=i, executor=1)
-        found.append((post.values[:63] < truth).sum(axis=0))
-    return np.array(found)
-
-
-@LAPLACE
-@pytest.mark.proves(problem="features")
-@pytest.mark.parametrize("replications", mark_slow([100, 3000], lambda count: count == 100))
-def test_ranks_are_uniform(replications: int) -> None:
-    assert_uniform_ranks(ranks(replications, seed=8), 63, false_alarm=1e-6)
 
 
 def derivatives_of_narrow_proposals(
@@ -249,15 +227,6 @@ def test_folder_gives_the_same_decisions_and_posterior(folder: Path) -> None:
     whole = rv.fit(decisions, MODEL, sampler="laplace", draws=500)
     # not the same draws: the last step of Newton's method began elsewhere
     assert (np.abs(found.mean() - whole.mean()) < 0.05 * whole.sd()).all()
-
-
-@LAPLACE
-def test_draws_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "CHUNK_SIZE", 50)
-    one, four = (
-        rv.fit(features(600), MODEL, sampler="laplace", draws=500, executor=n) for n in (1, 4)
-    )
-    assert_same(one.draws["value"], four.draws["value"])
 
 
 @LAPLACE

@@ -1,8 +1,4 @@
-"""A noise covariance: calibration of both samplers on both scales, their agreement, and mutants.
-
-The truth is simulated by other means: the covariance by scipy's inverse Wishart, brought to scale;
-the noise by its Cholesky factor; the choice by comparing utilities.
-"""
+"""A noise covariance: both samplers agree on both scales, and mutants do not."""
 
 from __future__ import annotations
 
@@ -13,68 +9,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.stats as st
 
 import revealed as rv
-from revealed._types import Floats, Ints
-from revealed.models.noise import ResolvedNoise, resolve_noise
+from revealed._types import Floats
+from revealed.models.noise import resolve_noise
 from revealed.models.priors import resolve_prior
 from revealed.samplers.covariance_gibbs import CovarianceGibbsSampler
 from revealed.samplers.ghk_hmc import GHKSampler
+from tests.conformance.problems import choose_correlated, labelled_offers
 from tests.support.cases import warmed_up_draws
 from tests.support.statistical_asserts import (
     assert_scores,
-    assert_uniform_ranks,
     must_fail,
     patched_package,
     z_of_mean,
 )
 
 pytestmark = pytest.mark.proves(model="choices, noise covariance")
-DRAWS = 63
-PRIOR = rv.Normal(1.0)
-SAMPLERS = {  # with their warm-up, and thinning by their autocorrelation times
-    "ghk-hmc": (GHKSampler, 300, 3),
-    "da": (CovarianceGibbsSampler, 200, 25),
-}
-SCALES = ("trace", "first")
-
-
-def offers(count: int, seed: int) -> rv.Decisions:
-    """Decisions among two to four of the actions a, b, c, d, with three features.
-
-    The base b is not always among them.
-    """
-    rng = np.random.default_rng(seed)
-    shown = [rng.permutation(4)[: rng.integers(2, 5)] for _ in range(count)]
-    start = np.concatenate([[0], np.cumsum([len(s) for s in shown])])
-    rows = rng.standard_normal((start[-1], 3))
-    return rv.Decisions(
-        rows, start, np.zeros(count, int), actions=np.array(list("abcd"))[np.concatenate(shown)]
-    )
-
-
-OFFERS = offers(20, seed=1)
-
-
-def truth(rng: np.random.Generator, noise: ResolvedNoise) -> tuple[Floats, Floats]:
-    """Coefficients and covariance from their priors."""
-    size = len(noise.non_base)
-    wide = np.atleast_2d(st.invwishart(noise.df, noise.root @ noise.root.T).rvs(random_state=rng))
-    scale = wide[0, 0] if noise.scale == "first" else np.trace(wide) / size
-    return rng.standard_normal(3), wide / scale
-
-
-def choose(
-    rng: np.random.Generator, d: rv.Decisions, noise: ResolvedNoise, v: Floats, covariance: Floats
-) -> rv.Decisions:
-    """The same offers with simulated choices."""
-    each = np.zeros((len(d), len(noise.labels)))
-    others = np.delete(np.arange(len(noise.labels)), noise.base)
-    each[:, others] = rng.multivariate_normal(np.zeros(len(others)), covariance, size=len(d))
-    w = d.rows @ v + each[d.decision_of_row, noise.of_row]
-    best = [int(np.argmax(w[a:b])) for a, b in zip(d.start[:-1], d.start[1:], strict=True)]
-    return d.with_choices(best)
 
 
 def coefficients_and_covariance(
@@ -86,53 +37,12 @@ def coefficients_and_covariance(
     return np.hstack([made["value"], made["noise_covariance"][:, i, j]])
 
 
-def ranks(
-    sampler: Any,
-    warmup: int,
-    thin: int,
-    scale: str,
-    replications: int,
-    seed: int,
-    prior: Any = PRIOR,
-) -> Ints:
-    """(replications, 3 + 6) ranks of true coefficients and covariance among 63 thinned draws."""
-    rng = np.random.default_rng(seed)
-    noise = resolve_noise(
-        rv.CorrelatedNoise(base="b", scale=scale, df=5.0, centre="independent"), OFFERS
-    )
-    low, out = np.tril_indices(3), np.empty((replications, 9), dtype=np.int64)
-    for i in range(replications):
-        v, covariance = truth(rng, noise)
-        seen = choose(rng, OFFERS, noise, v, covariance)
-        built = sampler(seen, resolve_prior(prior, seen), noise)
-        draws = coefficients_and_covariance(rng, built, warmup, DRAWS, thin)
-        out[i] = (draws < np.concatenate([v, covariance[low]])).sum(axis=0)
-    return out[:, [k for k in range(9) if scale == "trace" or k != 3]]
-
-
-@pytest.mark.proves(sampler="{name}", problem="{scale}")
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_ranks_are_uniform(name: str, scale: str) -> None:
-    """100 replications."""
-    assert_uniform_ranks(ranks(*SAMPLERS[name], scale, 100, seed=2), DRAWS, false_alarm=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.proves(sampler="{name}", problem="{scale}")
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_ranks_are_uniform_in_the_long_run(name: str, scale: str) -> None:
-    """The full run: 2,000 replications."""
-    assert_uniform_ranks(ranks(*SAMPLERS[name], scale, 2_000, seed=3), DRAWS, false_alarm=1e-6)
-
-
 @cache
 def tamed_draws(sampler: Any, warmup: int, draws: int, thin: int, scale: str, flat: bool) -> Floats:
     """(draws, 9) after a warm-up, on 60 decisions; arcsinh, so that means exist."""
-    d = offers(60, seed=5)
+    d = labelled_offers(60, seed=5)
     noise = resolve_noise(rv.CorrelatedNoise(base="b", scale=scale), d)
-    seen = choose(
+    seen = choose_correlated(
         np.random.default_rng(6), d, noise, np.array([0.8, -0.4, 0.2]), 0.5 + 0.5 * np.eye(3)
     )
     prior = rv.Flat() if flat else rv.Normal(0.3**0.5, mean=[0.5, 0.0, 0.0])

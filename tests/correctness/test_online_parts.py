@@ -105,6 +105,7 @@ def assert_means(found: Floats, truth: Floats, error: Any) -> None:
     assert_scores(scores[moving], false_alarm=1e-6, degrees=len(found) - 1, how="agreement")
 
 
+@pytest.mark.slow
 def test_another_noise_agrees_with_fit() -> None:
     model = NORMAL.replace(noise=LogisticNoise())
     assert_agrees_with_fit(grouped(30, 1, seed=1), model)

@@ -15,14 +15,14 @@ import pytest
 
 from revealed._types import Floats
 from revealed.samplers.composite import prior_part
+from tests.conformance.oracles import CORRELATED_PRIOR
+from tests.conformance.oracles import few_features as features
 from tests.correctness.test_prior_scale import (
     COMPOSITE,
     COORDINATES,
-    CORRELATED_PRIOR,
     INFERRED_SCALE,
     assert_moments,
     columns,
-    features,
     features_law,
     two_states_law,
 )

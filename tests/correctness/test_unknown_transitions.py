@@ -1,11 +1,7 @@
-"""Unknown transitions: value and transition probabilities have the right joint law.
-
-And wrong moves are caught.
-"""
+"""Unknown transitions: each move leaves the joint law as it is, and wrong ones are caught."""
 
 from __future__ import annotations
 
-import functools
 import importlib
 from dataclasses import replace
 from pathlib import Path
@@ -13,29 +9,29 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import log_ndtr
 
 import revealed as rv
-from revealed._types import Floats, Ints
+from revealed._types import Floats
 from revealed.kernels import unknown_transitions as kernels
 from revealed.kernels.hmc import PathPlan, init_dual_averaging, make_path_statistics
 from revealed.samplers.transition_problem import build_unknown_transitions
 from revealed.samplers.unknown_transitions import UnknownTransitionsSampler
-from tests.support.cases import mark_slow, warmed_up_draws
+from tests.conformance.oracles import (
+    CONCENTRATION,
+    ONE_UNKNOWN_ROW,
+    find_oracle,
+    transition_counts,
+)
+from tests.support.cases import warmed_up_draws
 from tests.support.statistical_asserts import (
     assert_error,
     assert_mean,
     assert_sd,
-    assert_uniform_ranks,
     must_fail,
     patched_package,
 )
 
 pytestmark = pytest.mark.proves(model="unknown transitions", sampler="transitions-hmc")
-PRIOR_SD = 6.0**0.5
-ACTION_COUNTS = np.array([[9, 2], [3, 1]])  # how often each action was taken in each state
-NEXT_STATE_COUNTS = (1, 3)  # the unknown row led to state 0 once, to state 1 three times
-CONCENTRATION = 0.7  # of that row
 
 
 def one_unknown_row(package: str = "revealed") -> Any:
@@ -43,13 +39,6 @@ def one_unknown_row(package: str = "revealed") -> Any:
 
     Only p = p(0 | 0, first) is unknown: the other rows lead to one state each.
     """
-    x = np.repeat([0, 0, 1, 1], ACTION_COUNTS.ravel())
-    a = np.repeat([0, 1, 0, 1], ACTION_COUNTS.ravel())
-    counts = np.zeros((2, 2, 2), np.int64)
-    counts[0, 0] = NEXT_STATE_COUNTS
-    prior = np.zeros((2, 2, 2))
-    prior[0, 0] = CONCENTRATION
-    prior[1, 0, 1] = prior[0, 1, 0] = prior[1, 1, 1] = 1.0
     data, problem, choice, priors, transitions = (
         importlib.import_module(f"{package}.{name}")
         for name in (
@@ -60,43 +49,11 @@ def one_unknown_row(package: str = "revealed") -> Any:
             "models.transitions",
         )
     )
-    seen = data.Trajectories.from_counts((x, a), counts, (0, 1), (0, 1))
+    seen = data.Trajectories.from_counts(*transition_counts(), (0, 1), (0, 1))
     model = choice.ChoiceModel(
-        prior=priors.Normal(PRIOR_SD), transitions=transitions.Dirichlet(prior)
+        prior=priors.Normal(6.0**0.5), transitions=transitions.Dirichlet(ONE_UNKNOWN_ROW)
     )
     return problem.build_unknown_transitions(model.resolve(seen))
-
-
-@functools.cache
-def exact_moments() -> dict[str, tuple[float, float]]:
-    """Mean and sd of the value of state 0, of p and of their product, summed on a grid.
-
-    v = (s, -s) with s ~ N(0, PRIOR_SD^2 / 2). In state 0 the utilities are (2 p - 1) s and -s
-    before noise, in state 1 s and -s. An action that leads by d is chosen with probability
-    Phi(d / sqrt(2)).
-    """
-    s = np.linspace(-12.0, 12.0, 2401)[:, None]
-    logit = np.linspace(-40.0, 40.0, 4001)[None, :]
-    p, rest = 1.0 / (1.0 + np.exp(-logit)), 1.0 / (1.0 + np.exp(logit))
-    first, second = 2.0 * p * s / np.sqrt(2.0), 2.0 * s / np.sqrt(2.0)
-    log_density = (
-        -(s**2) / PRIOR_SD**2
-        + (CONCENTRATION + NEXT_STATE_COUNTS[0]) * np.log(p)
-        + (CONCENTRATION + NEXT_STATE_COUNTS[1])
-        * np.log(rest)  # and the logit's Jacobian, p (1 - p)
-        + ACTION_COUNTS[0, 0] * log_ndtr(first)
-        + ACTION_COUNTS[0, 1] * log_ndtr(-first)
-        + ACTION_COUNTS[1, 0] * log_ndtr(second)
-        + ACTION_COUNTS[1, 1] * log_ndtr(-second)
-    )
-    weight = np.exp(log_density - log_density.max())
-    weight /= weight.sum()
-
-    def moments(f: Floats) -> tuple[float, float]:
-        mean = float((weight * f).sum())
-        return mean, float(np.sqrt((weight * (f - mean) ** 2).sum()))
-
-    return {"value": moments(s + 0 * p), "p": moments(p + 0 * s), "product": moments(p * s)}
 
 
 def run(sampler: Any, count: int, seed: int = 1) -> dict[str, Floats]:
@@ -107,13 +64,10 @@ def run(sampler: Any, count: int, seed: int = 1) -> dict[str, Floats]:
 
 
 def assert_exact_moments(found: dict[str, Floats]) -> None:
-    for name, (mean, sd) in exact_moments().items():
+    exact = find_oracle("one unknown row", "normal").exact()
+    for name, mean, sd in zip(("value", "p", "product"), *exact, strict=True):
         assert_mean(found[name], mean, false_alarm=1e-6 / 6)
         assert_sd(found[name], mean, sd, false_alarm=1e-6 / 6)
-
-
-def test_posterior_agrees_with_the_grid() -> None:
-    assert_exact_moments(run(one_unknown_row(), 40_000))
 
 
 def run_single_moves(
@@ -246,79 +200,3 @@ def test_gradient_is_that_of_the_log_posterior() -> None:
             low = value()
             at[i] = middle
             assert_error(((high - low) / (2 * h) - slope[i]) / max(10.0, abs(slope[i])), 1e-3)
-
-
-# Calibration: the truth is drawn from the prior, values and transition probabilities.
-
-STATES, ACTIONS, DECISIONS = 3, 2, 15
-ROW_CONCENTRATION = 0.8
-DRAWS, THIN = 63, 8
-
-
-def ranks(
-    replications: int, seed: int, counted_twice: bool = False, without_choices: bool = False
-) -> Ints:
-    """(replications, quantities) ranks of the truth among thinned draws.
-
-    Of values, transition probabilities, and the log-likelihoods of choices and of transitions.
-    counted_twice, without_choices: mistakes in the law of the rows.
-    """
-    rng = np.random.default_rng(seed)
-    shape = (-1, STATES, ACTIONS, STATES)
-    found = np.empty((replications, STATES + STATES * ACTIONS * STATES + 2), np.int64)
-    model = rv.ChoiceModel(prior=rv.Normal(PRIOR_SD), transitions=rv.Dirichlet(ROW_CONCENTRATION))
-    for i in range(replications):
-        rows = rng.dirichlet(np.full(STATES, ROW_CONCENTRATION), size=(STATES, ACTIONS))
-        v = PRIOR_SD * rng.standard_normal(STATES)
-        v -= v.mean()
-        path = rv.MDP(rows.transpose(1, 0, 2)).simulate(rng, v, DECISIONS, start=0)
-        seen = rv.Trajectories(path, STATES, ACTIONS)
-        if counted_twice:
-            seen = rv.Trajectories.from_counts(
-                (seen.state_position, seen.action_position),
-                2 * seen.counts,
-                seen.states,
-                seen.actions,
-            )
-        sampler = build_unknown_transitions(model.resolve(seen))
-        if without_choices:  # as if choices said nothing of the rows
-            sampler = replace(sampler, rows=sampler.rows._replace(shape=1e6 * sampler.rows.shape))
-        state, _ = sampler.warmup(rng, sampler.init(rng, None), 200, 200)
-        _, made, _ = sampler.sample(rng, state | {"moves": np.ones(1)}, DRAWS, THIN)
-        draws = np.hstack([made["value"], made["transition"]])
-        everything = np.vstack([draws, np.concatenate([v, rows.ravel()])])
-        transitions = everything[:, STATES:].reshape(shape)
-        utility = np.einsum("sxay,sy->sxa", transitions, everything[:, :STATES])
-        taken, other = (utility[:, path.states, a] for a in (path.actions, 1 - path.actions))
-        log_choice = log_ndtr((taken - other) / np.sqrt(2.0)).sum(axis=1)
-        followed = transitions[:, path.states[:-1], path.actions[:-1], path.states[1:]]
-        fits = np.stack([log_choice, np.log(followed).sum(axis=1)], axis=1)
-        everything = np.hstack([everything, fits])
-        found[i] = (everything[:-1] < everything[-1]).sum(axis=0)
-    return found
-
-
-@pytest.mark.proves(problem="3 states, 2 actions")
-def test_ranks_are_uniform() -> None:
-    """100 replications."""
-    assert_uniform_ranks(ranks(100, seed=4), DRAWS, false_alarm=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.proves(problem="3 states, 2 actions")
-def test_ranks_are_uniform_in_the_long_run() -> None:
-    assert_uniform_ranks(ranks(3_000, seed=5), DRAWS, false_alarm=1e-6)
-
-
-WRONG = {
-    "transitions counted twice": "counted_twice",
-    "rows fixed at what transitions alone suggest": "without_choices",
-}
-
-
-@pytest.mark.parametrize(
-    "wrong", mark_slow(WRONG, lambda wrong: wrong == "transitions counted twice")
-)
-def test_wrong_law_of_the_rows_is_caught(wrong: str) -> None:
-    with must_fail(wrong):
-        assert_uniform_ranks(ranks(150, seed=4, **{WRONG[wrong]: True}), DRAWS, false_alarm=1e-6)

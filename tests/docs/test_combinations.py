@@ -1,6 +1,7 @@
 """docs/combinations.md says what the registry of samplers says."""
 
 import importlib.util
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 import revealed as rv
 from revealed.samplers.registry import REGISTRY, SamplerRegistry
+from tests.conformance import cases, record
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "combinations.md"
@@ -41,7 +43,31 @@ def test_sampler_that_is_taken_away_changes_every_table(
     fewer = tuple(entry for entry in REGISTRY.entries if entry.name != "hierarchical")
     before = {name: make() for name, make in tables.TABLES.items()}
     monkeypatch.setattr(tables, "REGISTRY", SamplerRegistry(fewer))
+    monkeypatch.setattr(cases, "REGISTRY", SamplerRegistry(fewer))
     assert [name for name, make in tables.TABLES.items() if make() == before[name]] == []
+
+
+def test_every_pair_is_on_record() -> None:
+    """With these sources or others, which the page tells apart."""
+    stored = json.loads(record.FILE.read_text(encoding="utf-8"))
+    lacks = [str(pair) for pair in cases.pairs() if not record.is_seen(stored, pair)]
+    assert lacks == [], "run scripts/certify --conformance"
+
+
+def test_record_of_other_sources_is_stale(tables: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "fingerprint", lambda: "of tomorrow")
+    assert "✓" not in tables.combinations()
+    assert "(stale)" in tables.combinations()
+    assert "stale: " in tables.conformance()
+
+
+def test_pair_that_failed_is_not_marked(tables: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = tables.stored_record()
+    pair = cases.pairs()[0]
+    stored["seen"][record.key(pair)]["oracle"]["outcome"] = "failed"
+    monkeypatch.setattr(tables, "stored_record", lambda: stored)
+    assert tables.mark(pair) == f"`{pair.entry.name}` (not seen)"
+    assert "**failed**" in tables.conformance()
 
 
 def test_page_without_a_place_for_a_table_is_refused(tables: Any) -> None:

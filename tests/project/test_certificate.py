@@ -17,6 +17,13 @@ import pytest
 import revealed as rv
 from revealed.samplers.model_kind import ModelKind, kind_of
 from revealed.samplers.registry import REGISTRY, SamplerRegistry
+from tests.conformance import (
+    cases,
+    test_calibration,
+    test_geweke,
+    test_oracles,
+    test_same_draws,
+)
 from tests.support import certificate, evidence_log
 from tests.support.statistical_asserts import (
     MEASURED,
@@ -164,6 +171,26 @@ def test_new_sampler_or_function_needs_a_proof(monkeypatch: pytest.MonkeyPatch) 
     assert ["a flat prior and hierarchical groups", "flat-new"] in pairs
     assert ["the function fit_more", ""] in pairs
     assert refused == []
+
+
+def test_new_kind_of_model_fails_the_conformance_suite_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flat = ModelKind("decisions", "flat", groups="hierarchical")
+    added = replace(REGISTRY.entries[0], name="flat-new", kinds=(flat,))
+    monkeypatch.setattr(cases, "REGISTRY", SamplerRegistry((*REGISTRY.entries, added)))
+    what = "there is no case for flat-new: a flat prior and hierarchical groups"
+    with pytest.raises(AssertionError, match=f"oracle: {what}"):
+        test_oracles.test_every_pair_has_an_exact_posterior()
+    with pytest.raises(AssertionError, match=f"resume: {what}"):
+        test_same_draws.test_every_pair_has_data()
+    walkers = ModelKind("trajectories", "normal", groups="hierarchical")
+    proper = replace(added, kinds=(walkers,))
+    monkeypatch.setattr(cases, "REGISTRY", SamplerRegistry((proper,)))
+    with pytest.raises(AssertionError, match="calibration: there is no case for flat-new"):
+        test_calibration.test_every_pair_with_a_proper_prior_has_a_problem()
+    with pytest.raises(AssertionError, match="NOT_POSSIBLE why not"):
+        test_geweke.test_every_sampler_has_a_joint_chain_or_a_reason()
 
 
 def test_refused_pairs_are_those_that_the_registry_leaves_out() -> None:

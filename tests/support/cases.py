@@ -219,16 +219,3 @@ def build_patched_sampler(
     entry = registry.REGISTRY.find(variant[0], registry.kind_of(model))
     arguments = registry.BuildArguments(given_options(variant), draws=1000)
     return entry.build(model.resolve(copy), arguments)
-
-
-CALIBRATION_OFFERS = {
-    "mdp": mdp_offers(states=5, actions=3, count=20, seed=1),
-    "ragged": ragged_offers(4, 12, seed=2, feature_sd=0.5),
-}
-"""What is offered where truths are drawn from the prior, and inferred again."""
-CALIBRATION_CASES = [
-    (v, p)
-    for p in CALIBRATION_OFFERS
-    for v in VARIANTS
-    if p == "mdp" or v[0] in ("da", "px-scale", "composite")
-]

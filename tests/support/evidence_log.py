@@ -37,6 +37,9 @@ MODELS = {
     "population, noise covariance": "fit",
     "separate fits": "fit",
     "rankings": "fit",
+    "choices, another noise": "fit",
+    "population, another noise": "fit",
+    "unknown transitions, another noise": "fit",
     "online learner": "OnlineLearner",
     "scikit-learn classifier": "sklearn.ChoiceClassifier",
 }
@@ -73,11 +76,16 @@ def versions() -> dict[str, str]:
 def stamp(test: Path) -> str:
     """A digest of what evidence is valid for.
 
-    Sources and versions, the file of the test, and what all tests share.
+    Sources and versions, the file of the test and the modules beside it that are no tests, and what
+    all tests share.
     """
+    beside = [path for path in sorted(test.parent.glob("*.py")) if path.name[:5] != "test_"]
     shared = [
-        Path(__file__).with_name(name).read_bytes()
-        for name in ("statistical_asserts.py", "cases.py")
+        path.read_bytes()
+        for path in (
+            *(Path(__file__).with_name(name) for name in ("statistical_asserts.py", "cases.py")),
+            *beside,
+        )
     ]
     return hashlib.sha256(
         b"".join([f"{sources()} {versions()}".encode(), test.read_bytes(), *shared])
@@ -133,6 +141,9 @@ def fitting_functions() -> list[str]:
 
 def model_name(kind: ModelKind) -> str:
     """What the certificate calls a kind of model; that of separate groups is of each of them."""
+    if kind.noise == "other":
+        whose = "population" if kind.groups == "hierarchical" else "choices"
+        return f"{whose if kind.data == 'decisions' else 'unknown transitions'}, another noise"
     if kind.data == "trajectories":
         return "unknown transitions"
     if kind.data == "rankings":
@@ -151,7 +162,7 @@ def model_name(kind: ModelKind) -> str:
 def own_kinds(entry: SamplerEntry) -> list[ModelKind]:
     """The kinds of model that the package itself has all parts of.
 
-    A law of noise from elsewhere is proven there; `tests/samplers/test_noise.py` tries one.
+    A law of noise from elsewhere is proven there; `tests/conformance` tries one.
     """
     return [kind for kind in entry.kinds if kind.noise != "other"]
 

@@ -1,0 +1,594 @@
+"""Exact posteriors of small problems, summed on grids, for every kind of model.
+
+Where the prior sd is inferred, it is integrated out on a grid of its own: given the coefficients it
+does not depend on the data.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import scipy.stats as st
+from scipy.special import log_ndtr, ndtr
+
+import revealed as rv
+from revealed._types import Floats
+from revealed.data.decisions import Block, Decisions
+from revealed.kernels.ranking_likelihood import log_ranking_probabilities
+from revealed.models.noise import Noise
+from revealed.models.priors import resolve_prior
+from revealed.samplers.model_kind import Model, ModelKind, kind_of
+from revealed.samplers.ranking_hmc import MARGIN_PRIOR_SD, SPREAD_PRIOR_SD
+from tests.conformance.problems import (
+    LOGISTIC,
+    NEARLY_NORMAL,
+    NOISES,
+    SCALE,
+    TRANSLATING,
+    Draws,
+    choose,
+    columns,
+    even_offers,
+    prior_of,
+)
+from tests.support.cases import features, mdp_offers, ragged_offers, two_states
+from tests.support.statistical_asserts import assert_scores, z_of_mean
+
+Moments = tuple[Floats, Floats]
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """Data, a model, and the exact means and sds of some columns of its draws.
+
+    twice: the same data with everything seen twice, for a sampler that counts wrongly.
+    """
+
+    name: str
+    model: Model
+    data: Any
+    twice: Any
+    columns: Callable[[Draws], Floats]
+    exact: Callable[[], Moments]
+    only: tuple[str, ...] = ()
+    not_for: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> ModelKind:
+        """Of the model."""
+        return kind_of(self.model)
+
+    def is_for(self, sampler: str) -> bool:
+        """Whether this sampler is tried on it."""
+        return sampler not in self.not_for and (not self.only or sampler in self.only)
+
+
+# A prior sd that is inferred
+
+LOG_SD = np.linspace(-14.0, 8.0, 301)
+
+
+def integrate_scale(quad: Floats, width: int, scale: float) -> tuple[Floats, Floats, Floats]:
+    """Of v with squared length `quad` (n,): its log prior, and the mean and mean square of log sd.
+
+    The length is that under the prior of sd one, and width the number of free coordinates.
+    """
+    sd = np.exp(LOG_SD)
+    hyper = st.t.logpdf(sd / scale, 4) + LOG_SD - width * LOG_SD
+    # no length is less than rounding makes it
+    log_joint = hyper - 0.5 * np.minimum(quad[:, None] / sd**2, 1e6)
+    top = log_joint.max(axis=1)
+    weight = np.exp(log_joint - top[:, None])
+    total = weight.sum(axis=1)
+    return top + np.log(total), weight @ LOG_SD / total, weight @ LOG_SD**2 / total
+
+
+def dense_at_zero(count: int, most: float = 40.0) -> tuple[Floats, Floats]:
+    """Points on a line, ever closer towards zero, where such a prior has a pole; log distances."""
+    even = np.linspace(-14.0, 14.0, count)
+    return most * np.sinh(even) / np.sinh(14.0), np.log(np.cosh(even))
+
+
+def moments_of(weight: Floats, *parts: Floats) -> Moments:
+    """Mean and sd of each part (n,) or (n, k) under weights (n,)."""
+    each, weight = columns(*parts), weight / weight.sum()
+    mean = weight @ each
+    return mean, np.sqrt(weight @ (each - mean) ** 2)
+
+
+def with_scale(found: Moments, weight: Floats, mean: Floats, square: Floats) -> Moments:
+    """The same with the moments of the log prior sd, from its own given each point."""
+    weight = weight / weight.sum()
+    first = float(weight @ mean)
+    sd = np.sqrt(float(weight @ square) - first**2)
+    return np.append(found[0], first), np.append(found[1], sd)
+
+
+def assert_moments(found: Floats, exact: Moments) -> None:
+    """Mean and sd of every column agree within Monte-Carlo error, by batch means."""
+    scores, errors = [], []
+    for x, mean, sd in zip(found.T, *exact, strict=True):
+        squares = (x - mean) ** 2
+        scores += [z_of_mean(x, mean), z_of_mean(squares, sd**2)]
+        errors += [abs(x.mean() - mean) / sd, abs(np.sqrt(squares.mean()) / sd - 1.0)]
+    assert_scores(scores, false_alarm=1e-6, error=float(max(errors)))
+
+
+def value_and_scale(draws: Draws) -> Floats:
+    """All coefficients, and the log prior sd where it is inferred."""
+    scale = [np.log(draws["prior_sd"])] if "prior_sd" in draws else []
+    return columns(draws["value"], *scale)
+
+
+# Pooled decisions: one or two free coordinates
+
+
+def pooled_moments(
+    d: Decisions, model: rv.ChoiceModel, log_likelihood: Callable[[Floats], Floats]
+) -> Moments:
+    """Of every coefficient, and of the log prior sd where it is inferred."""
+    prior = resolve_prior(model.value_prior, d)
+    width = prior.basis.shape[1]
+
+    def product(axes: list[Floats]) -> Floats:
+        return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, width)
+
+    def log_prior(grid: Floats, values: Floats) -> tuple[Floats, ...]:
+        if prior.scale is None:
+            return (prior.log_density(values),)
+        quad = np.einsum("ni,ij,nj->n", grid, prior.precision, grid)
+        return integrate_scale(quad, width, prior.scale)
+
+    # coarse grids find the mass, a fine one sums it
+    low, high = np.full(width, -20.0), np.full(width, 20.0)
+    for points in (31, 31, 31, 61 if width == 2 else 2001):
+        axes = [np.linspace(a, b, points) for a, b in zip(low, high, strict=True)]
+        log_cell = np.zeros(1)
+        if points != 31 and prior.scale is not None and (low < 0).all() and (high > 0).all():
+            # the pole of the prior is where there is mass
+            axis, step = dense_at_zero(120 if width == 2 else 2000, np.abs([low, high]).max())
+            axes, log_cell = [axis] * width, product([step] * width).sum(axis=1)
+        grid = product(axes)
+        values = grid @ prior.basis.T + prior.mean
+        log_density, *scale = log_prior(grid, values)
+        logs = log_likelihood(values) + log_density + log_cell
+        kept = grid[logs > logs.max() - 30]
+        step = np.array([a[1] - a[0] for a in axes])
+        low, high = kept.min(axis=0) - 2 * step, kept.max(axis=0) + 2 * step
+    weight = np.exp(logs - logs.max())
+    found = moments_of(weight, values)
+    return with_scale(found, weight, *scale) if scale else found
+
+
+def pooled(name: str, d: Decisions, model: rv.ChoiceModel, **of: Any) -> Oracle:
+    """Under independent noise, or correlated noise of two actions.
+
+    Of two actions the covariance is one number, which the scale makes one: the chosen one leads by
+    more than a standard normal.
+    """
+    noise = model.noise
+
+    def log_likelihood(values: Floats) -> Floats:
+        if isinstance(noise, Noise):
+            return np.asarray(rv.log_likelihood(d, values, noise).sum(axis=1))
+        other = np.delete(np.arange(len(d.rows)), d.chosen_row)
+        return np.asarray(log_ndtr(values @ (d.rows[d.chosen_row] - d.rows[other]).T).sum(axis=1))
+
+    exact = cache(lambda: pooled_moments(d, model, log_likelihood))
+    return Oracle(name, model, d, d + d, value_and_scale, exact, **of)
+
+
+def three_states() -> Decisions:
+    offers = mdp_offers(states=3, actions=3, count=25, seed=5)
+    return choose(np.random.default_rng(6), offers, np.array([1.0, -2.0, 1.0]), NOISES["normal"])
+
+
+def two_features() -> Decisions:
+    offers = ragged_offers(features=2, count=25, seed=7)
+    return choose(np.random.default_rng(8), offers, np.array([0.8, -0.5]), NOISES["normal"])
+
+
+def action_rewards() -> Decisions:
+    """Two states and two actions with rewards: two centred blocks, whose translations coincide."""
+    rng = np.random.default_rng(9)
+    mdp = rv.random_mdp(rng, states=2, actions=2)
+    offers = mdp.decisions(rng.integers(0, 2, 40), action_rewards=True)
+    return choose(rng, offers, np.array([1.0, -1.0, 0.3, -0.3]), NOISES["normal"])
+
+
+def few_features() -> Decisions:
+    """Two features of different sizes, six choices among three actions."""
+    rng = np.random.default_rng(8)
+    return Decisions(
+        rng.standard_normal((18, 2)) * [1.0, 0.4], np.arange(7) * 3, [0, 2, 1, 1, 0, 2]
+    )
+
+
+def skewed_decisions() -> Decisions:
+    """Two states, six actions and four choices that all but agree.
+
+    The posterior has one dimension, and is far from normal.
+    """
+    up = np.array([0.9, 0.85, 0.8, 0.5, 0.3, 0.1])
+    return Decisions(
+        np.tile(np.stack([up, 1 - up], 1), (4, 1)),
+        [0, 6, 12, 18, 24],
+        [0, 2, 1, 0],
+        blocks=[Block("v", 2, True)],
+    )
+
+
+def three_actions(count: int, seed: int) -> Decisions:
+    """Two features, and choices under logistic noise."""
+    offers = even_offers(2, count, seed)
+    return choose(np.random.default_rng(seed), offers, np.array([1.2, -0.8]), LOGISTIC)
+
+
+CORRELATED_PRIOR = rv.Normal(
+    rv.HalfStudentT(scale=SCALE), covariance=np.array([[1.0, 0.6], [0.6, 2.0]])
+)
+
+
+def pooled_oracles() -> list[Oracle]:
+    """Under independent noise: the example of docs/mathematics.md, and grids of two coordinates."""
+    model, found = rv.ChoiceModel, []
+    small: dict[str, Any] = {"not_for": NEARLY_NORMAL}
+    for prior in ("normal", "flat"):
+        of = model(prior=prior_of(prior))
+        known = of.replace(prior=prior_of(prior, 3.0**0.5))
+        found += [
+            pooled("two states", two_states(), known, **small),
+            pooled("three states", three_states(), of, **small),
+            pooled("two features", two_features(), of, not_for=TRANSLATING + NEARLY_NORMAL),
+            pooled("action rewards", action_rewards(), of, **small),
+        ]
+    inferred = model(prior=prior_of("inferred sd"))
+    # rescaling needs a prior mean of zero, and translating a block that sums to zero
+    mean = model(prior=rv.Normal(3.0**0.5, mean=[2.0, -2.0]))
+    rescaling = ("px-scale", "px-both")
+    tied = rv.Normal(covariance=[[4.0, 3.9], [3.9, 4.0]])
+    found += [
+        pooled("two states", two_states(), inferred, **small),
+        pooled(
+            "correlated prior",
+            few_features(),
+            model(prior=CORRELATED_PRIOR),
+            not_for=TRANSLATING + NEARLY_NORMAL,
+        ),
+        pooled("prior mean", two_states(), mean, not_for=rescaling + NEARLY_NORMAL),
+        pooled(
+            "strongly correlated prior",
+            two_features(),
+            model(prior=tied),
+            not_for=TRANSLATING + NEARLY_NORMAL,
+        ),
+        pooled(
+            "six actions",
+            skewed_decisions(),
+            model(prior=rv.Normal(30.0**0.5)),
+            only=("composite",),
+        ),
+    ]
+    for prior in ("normal", "flat", "inferred sd"):
+        many = features(80).rows[:, :2]
+        of, other = model(prior=prior_of(prior)), model(prior=prior_of(prior, 1.5), noise=LOGISTIC)
+        d = Decisions(many, features(80).start, features(80).chosen)
+        found += [
+            pooled("many decisions", d, of, only=NEARLY_NORMAL),
+            # each of its decisions takes particles as long as a whole run of another sampler
+            pooled("logistic noise, few", three_actions(3, 5), other, only=("ibis",)),
+            pooled("logistic noise", three_actions(12, 3), other, **small),
+            pooled("logistic noise, many", three_actions(30, 4), other, only=NEARLY_NORMAL),
+        ]
+    return found
+
+
+def correlated_oracles() -> list[Oracle]:
+    """Two actions; `tests/correctness/test_noise_covariance.py` compares samplers on more."""
+    rows = np.random.default_rng(2).normal(size=(24, 2))
+    chosen = [0, 1, 0, 0, 1, 0, 1, 1, 0, 1, 1, 0]
+    d = Decisions(rows, range(0, 25, 2), chosen, actions=["a", "b"] * 12)
+    noise = rv.CorrelatedNoise(base="a")
+    return [
+        pooled("two actions", d, rv.ChoiceModel(prior=prior_of(prior), noise=noise))
+        for prior in ("normal", "flat", "inferred sd")
+    ]
+
+
+# A population of values of one coefficient. Given mean and sd, groups are integrated one by one.
+
+SD_SCALE, MEAN_SD = 1.0, 2.0**0.5
+
+
+def population_moments(by_group: list[Decisions], model: rv.ChoiceModel) -> Moments:
+    """Of the mean, the log sd, the first group's value, and the log prior sd if it is inferred."""
+    v = np.linspace(-16.0, 16.0, 1601)
+    noise = model.noise
+    assert isinstance(noise, Noise)
+    logs = np.array([rv.log_likelihood(d, v[:, None], noise).sum(axis=1) for d in by_group])
+    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+    mean, step = dense_at_zero(301, most=14.0)
+    log_sd = np.linspace(-9.0, 4.0, 131)
+    total = np.empty((len(mean), len(log_sd)))
+    value, square = np.empty_like(total), np.empty_like(total)
+    spacing = v[1] - v[0]
+    for j, sd in enumerate(np.exp(log_sd)):
+        if sd < 2.0 * spacing:  # all groups are at the mean
+            at = np.array([np.interp(mean, v, each) for each in likelihood])
+            value[:, j], square[:, j] = mean, mean**2
+        else:
+            density = np.exp(-0.5 * ((v - mean[:, None]) / sd) ** 2) * spacing / sd
+            density /= np.sqrt(2.0 * np.pi)
+            at = np.maximum((density @ likelihood.T).T, 1e-300)
+            first = density * likelihood[0]
+            value[:, j], square[:, j] = first @ v / at[0], first @ v**2 / at[0]
+        total[:, j] = np.log(np.maximum(at, 1e-300)).sum(axis=0)
+    # scale times |t| with two degrees of freedom
+    total += st.t.logpdf(np.exp(log_sd) / SD_SCALE, 2) + log_sd + step[:, None]
+    prior: Any = model.value_prior
+    if prior.infers_sd:
+        log_prior, tau, tau_square = integrate_scale(mean**2, 1, prior.sd.scale)
+    else:
+        log_prior = st.norm.logpdf(mean, scale=prior.sd)
+    weight = np.exp(total + log_prior[:, None] - (total + log_prior[:, None]).max())
+    weight /= weight.sum()
+    over_mean, over_sd = weight.sum(axis=1), weight.sum(axis=0)
+    first_value = float((weight * value).sum())
+    means = np.array([over_mean @ mean, over_sd @ log_sd, first_value])
+    squares = np.array([over_mean @ mean**2, over_sd @ log_sd**2, (weight * square).sum()])
+    found = means, np.sqrt(squares - means**2)
+    return with_scale(found, over_mean, tau, tau_square) if prior.infers_sd else found
+
+
+def population_columns(draws: Draws) -> Floats:
+    """The quantities of `population_moments`."""
+    found = [draws["population_mean"], 0.5 * np.log(draws["population_covariance"][:, 0, 0])]
+    scale = [np.log(draws["prior_sd"])] if "prior_sd" in draws else []
+    return columns(*found, draws["value"][:, 0, 0], *scale)
+
+
+def population_oracles() -> list[Oracle]:
+    """Groups whose choices contradict one another, so that all moments exist."""
+    found = []
+    for noise in NOISES.values():
+        # fewer under a noise that takes longer
+        groups, times = (3, 8) if noise is NOISES["normal"] else (2, 4)
+        rows = np.random.default_rng(4).standard_normal((groups * times * 2, 1))
+        # the better action but for every fourth time
+        better = rows[1::2, 0] > rows[::2, 0]
+        chosen = better ^ np.tile([False, False, True, False], groups * times // 4)
+        group = np.repeat(np.arange(groups), times)
+        d = Decisions(rows, np.arange(groups * times + 1) * 2, chosen.astype(int), groups=group)
+        by_group = [d[group == g] for g in range(groups)]
+        for prior in ("normal", "inferred sd"):
+            model = rv.ChoiceModel(
+                prior=prior_of(prior, MEAN_SD, 1.0),
+                noise=noise,
+                groups=rv.Hierarchical(sd_scale=SD_SCALE),
+            )
+            exact = cache(partial(population_moments, by_group, model))
+            found.append(Oracle("one feature", model, d, d + d, population_columns, exact))
+            if noise is NOISES["normal"]:
+                found.append(two_labelled_actions(d, model, exact))
+    return found
+
+
+def two_labelled_actions(
+    d: Decisions, model: rv.ChoiceModel, exact: Callable[[], Moments]
+) -> Oracle:
+    """The posterior of independent noise as that of correlated noise.
+
+    Of two actions the covariance is one number, which the scale makes one, where the difference of
+    independent noise has variance two: rows are divided by its root.
+    """
+    rows, labels = np.asarray(d.rows) / np.sqrt(2.0), np.tile(["a", "b"], len(d))
+    labelled = Decisions(rows, d.start, d.chosen, groups=d.groups, actions=labels)
+    correlated = model.replace(noise=rv.CorrelatedNoise(base="a"))
+    return Oracle(
+        "two actions", correlated, labelled, labelled + labelled, population_columns, exact
+    )
+
+
+# Unknown transitions: two states and two actions. Only p = p(0 | 0, first) is unknown: the other
+# rows lead to one state each.
+
+ACTION_COUNTS = np.array([[9, 2], [3, 1]])  # how often each action was taken in each state
+NEXT_STATE_COUNTS = (1, 3)  # the unknown row led to state 0 once, to state 1 three times
+CONCENTRATION = 0.7  # of that row
+ONE_UNKNOWN_ROW = np.zeros((2, 2, 2))
+ONE_UNKNOWN_ROW[0, 0] = CONCENTRATION
+ONE_UNKNOWN_ROW[1, 0, 1] = ONE_UNKNOWN_ROW[0, 1, 0] = ONE_UNKNOWN_ROW[1, 1, 1] = 1.0
+
+
+def transition_counts(times: int = 1) -> tuple[tuple[Any, Any], Any]:
+    """States and actions of the decisions, and how often each row led where."""
+    x = np.repeat([0, 0, 1, 1], times * ACTION_COUNTS.ravel())
+    a = np.repeat([0, 1, 0, 1], times * ACTION_COUNTS.ravel())
+    counts = np.zeros((2, 2, 2), np.int64)
+    counts[0, 0] = times * np.array(NEXT_STATE_COUNTS)
+    return (x, a), counts
+
+
+def transition_moments(model: rv.ChoiceModel) -> Moments:
+    """Of the value of state 0, of p and of their product, and of the log prior sd.
+
+    v = (s, -s). In state 0 the utilities are (2 p - 1) s and -s before noise, in state 1 s and -s.
+    """
+    noise = model.noise
+    assert isinstance(noise, Noise)
+    gap = np.linspace(-90.0, 90.0, 18_001)
+    first = Decisions([[1.0], [0.0]], [0, 2], [0])  # better by the coefficient, and chosen
+    # beyond what is computed, logs go on as they are to the last digit that matters here
+    log_p = rv.log_likelihood(first, gap[:, None], noise)[:, 0]
+
+    def log_chosen(lead: Floats) -> Floats:
+        return np.asarray(np.interp(lead, gap, log_p))
+
+    prior: Any = model.prior
+    if prior.infers_sd:
+        s, step = dense_at_zero(1500)
+        log_prior, mean, square = integrate_scale(2.0 * s**2, 1, prior.sd.scale)
+    else:
+        s = np.linspace(-12.0, 12.0, 1201)
+        step, log_prior = np.zeros_like(s), -(s**2) / prior.sd**2
+    logit = np.linspace(-30.0, 30.0, 1501)
+    p, rest = 1.0 / (1.0 + np.exp(-logit)), 1.0 / (1.0 + np.exp(logit))
+    # in state 0 the first action leads by 2 p s, in state 1 by 2 s
+    lead = 2.0 * p * s[:, None]
+    logs = (
+        (log_prior + step)[:, None]
+        + (CONCENTRATION + NEXT_STATE_COUNTS[0]) * np.log(p)
+        # and the logit's Jacobian, p (1 - p)
+        + (CONCENTRATION + NEXT_STATE_COUNTS[1]) * np.log(rest)
+        + ACTION_COUNTS[0, 0] * log_chosen(lead)
+        + ACTION_COUNTS[0, 1] * log_chosen(-lead)
+        + (ACTION_COUNTS[1, 0] * log_chosen(2.0 * s))[:, None]
+        + (ACTION_COUNTS[1, 1] * log_chosen(-2.0 * s))[:, None]
+    )
+    weight = np.exp(logs - logs.max())
+    weight /= weight.sum()
+    over_s, over_p = weight.sum(axis=1), weight.sum(axis=0)
+    means = np.array([over_s @ s, over_p @ p, s @ weight @ p])
+    squares = np.array([over_s @ s**2, over_p @ p**2, s**2 @ weight @ p**2])
+    found = means, np.sqrt(squares - means**2)
+    return with_scale(found, over_s, mean, square) if prior.infers_sd else found
+
+
+def transition_columns(draws: Draws) -> Floats:
+    """The quantities of `transition_moments`; of the cells, the first one is p."""
+    value, p = draws["value"][:, 0], draws["transition"][:, 0]
+    scale = [np.log(draws["prior_sd"])] if "prior_sd" in draws else []
+    return columns(value, p, value * p, *scale)
+
+
+def transition_oracles() -> list[Oracle]:
+    """Under both noises, with both priors."""
+    found = []
+    for noise in NOISES.values():
+        for prior in ("normal", "inferred sd"):
+            model = rv.ChoiceModel(
+                prior=prior_of(prior, 6.0**0.5),
+                noise=noise,
+                transitions=rv.Dirichlet(ONE_UNKNOWN_ROW),
+            )
+            once, twice = (
+                rv.Trajectories.from_counts(*transition_counts(times), (0, 1), (0, 1))
+                for times in (1, 2)
+            )
+            exact = cache(partial(transition_moments, model))
+            found.append(Oracle("one unknown row", model, once, twice, transition_columns, exact))
+    return found
+
+
+# Rankings
+
+
+def pair_moments() -> Moments:
+    """Of (a - b) / 2, log spread and log margin: a won six games, b two, and four were tied."""
+    z = np.linspace(-6.0, 6.0, 121)[:, None, None]
+    log_spread = np.linspace(-9.0, 2.0, 221)[None, :, None]
+    log_margin = np.linspace(-4.0, 1.5, 111)[None, None, :]
+    spread, margin = np.exp(log_spread), np.exp(log_margin)
+    gap = np.sqrt(2.0) * spread * z
+    up, down = (margin + gap) / np.sqrt(2.0), (margin - gap) / np.sqrt(2.0)
+    logs = (
+        -0.5 * z**2
+        + log_spread
+        - 0.5 * (spread / SPREAD_PRIOR_SD) ** 2
+        + log_margin
+        - 0.5 * (margin / MARGIN_PRIOR_SD) ** 2
+        + 6.0 * log_ndtr(-down)
+        + 2.0 * log_ndtr(-up)
+        + 4.0 * np.log(np.maximum(ndtr(up) - ndtr(-down), 1e-300))
+    )
+    weight = np.exp(logs - logs.max())
+    parts = (np.broadcast_to(each, weight.shape) for each in (0.5 * gap, log_spread, log_margin))
+    return moments_of(weight.ravel(), *(part.ravel() for part in parts))
+
+
+RANKINGS_OF_THREE = [["a", "b", "c"]] * 5 + [["b", "a", "c"], ["c", "a", "b"], ["a", "c", "b"]]
+
+
+def three_player_moments(spread: float) -> Moments:
+    """Of all three skills, which sum to zero and are normal there."""
+    axis = np.linspace(-5.0, 6.0, 61)
+    one, two = (part.ravel() for part in np.meshgrid(axis, axis))
+    skill = np.stack([one, two, -one - two], axis=1)
+    logs = -0.5 * (skill**2).sum(axis=1) / spread**2
+    for order in itertools.permutations("abc"):
+        at = ["abc".index(name) for name in order]
+        if (often := RANKINGS_OF_THREE.count(list(order))) > 0:
+            logs += often * log_ranking_probabilities(
+                np.ascontiguousarray(skill[:, at]),
+                np.ones(3),
+                np.zeros(3, np.bool_),
+                3,
+                np.zeros(len(skill)),
+            )
+    return moments_of(np.exp(logs - logs.max()), skill)
+
+
+def flat_moments() -> Moments:
+    """Of half the difference of two players under a flat prior, seven wins to three."""
+    x = np.linspace(-4.0, 5.0, 2_001)
+    logs = 7.0 * log_ndtr(np.sqrt(2.0) * x) + 3.0 * log_ndtr(-np.sqrt(2.0) * x)
+    return moments_of(np.exp(logs - logs.max()), x)
+
+
+def tied_pairs(times: int) -> rv.Rankings:
+    positions = ([1, 2] * 6 + [2, 1] * 2 + [1, 1] * 4) * times
+    who = [g for g in range(12 * times) for _ in range(2)]
+    return rv.Rankings.from_columns(who, ["a", "b"] * 12 * times, positions)
+
+
+def ranking_oracles() -> list[Oracle]:
+    """A spread that is inferred, one that is given, and a flat prior."""
+    orders = [["a", "b"]] * 7 + [["b", "a"]] * 3
+    return [
+        Oracle(
+            "pairs with ties",
+            rv.RankingModel(),
+            tied_pairs(1),
+            tied_pairs(2),
+            lambda draws: columns(
+                draws["skill"][:, 0], np.log(draws["spread"]), np.log(draws["margin"])
+            ),
+            cache(pair_moments),
+        ),
+        Oracle(
+            "three players",
+            rv.RankingModel(prior=rv.Normal(1.5)),
+            rv.Rankings.from_lists(RANKINGS_OF_THREE),
+            rv.Rankings.from_lists(RANKINGS_OF_THREE * 2),
+            lambda draws: draws["skill"],
+            cache(lambda: three_player_moments(1.5)),
+        ),
+        Oracle(
+            "two players",
+            rv.RankingModel(prior=rv.Flat()),
+            rv.Rankings.from_lists(orders),
+            rv.Rankings.from_lists(orders * 2),
+            lambda draws: draws["skill"][:, :1],
+            cache(flat_moments),
+        ),
+    ]
+
+
+ORACLES = [
+    *pooled_oracles(),
+    *correlated_oracles(),
+    *population_oracles(),
+    *transition_oracles(),
+    *ranking_oracles(),
+]
+"""All of them: at least one for each kind of model."""
+
+
+def find_oracle(name: str, prior: str, noise: str = "normal") -> Oracle:
+    """The first of this name with this kind of prior and noise."""
+    return next(o for o in ORACLES if (o.name, o.kind.prior, o.kind.noise) == (name, prior, noise))

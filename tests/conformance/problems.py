@@ -1,0 +1,508 @@
+"""What the conformance suite knows of each kind of model: a few small problems, and exact answers.
+
+A problem draws parameters from their prior and data given these, and says which quantities are
+ranked. `PROBLEMS` has at least one for every kind of model that the registry has a sampler for,
+and `oracles.py` exact posteriors; `cases.py` fails with a sentence where one is missing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.stats as st
+
+import revealed as rv
+from revealed._types import Floats, Ints
+from revealed.data.decisions import Decisions
+from revealed.data.trajectories import Trajectory
+from revealed.kernels.population import SD_PRIOR_DF, draw_inverse_wishart
+from revealed.models.likelihood import posterior_mode
+from revealed.models.noise import Noise, ResolvedNoise, resolve_noise
+from revealed.models.priors import resolve_prior
+from revealed.samplers.hierarchical import scale_groups
+from revealed.samplers.model_kind import Model, ModelKind, kind_of
+from revealed.samplers.ranking_hmc import MARGIN_PRIOR_SD, SPREAD_PRIOR_SD
+from tests.support.cases import mdp_offers, ragged_offers
+from tests.support.logistic_noise import LogisticNoise
+
+Draws = dict[str, Floats]
+SCALE = 2.0  # of the prior of a prior sd that is inferred
+LOGISTIC = LogisticNoise(0.6)
+NOISES: dict[str, Noise] = {"normal": rv.NormalNoise(), "other": LOGISTIC}
+"""Independent noise that the package has, and one that it does not have."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A model, and data from it whose truth is drawn from the prior.
+
+    Attributes
+    ----------
+    draw
+        The truth from its prior: one draw of each parameter, under the sampler's names.
+    observe
+        Data given the truth. None where they are left out, which the data alone must decide.
+    rank
+        (n, quantities) of n draws, given the data.
+    only, not_for
+        Names of the samplers that it is for, where not for all.
+    some_left_out
+        Whether data may be left out; then the truth of what is kept does not have its prior.
+    """
+
+    name: str
+    model: Model
+    draw: Callable[[np.random.Generator], Draws]
+    observe: Callable[[np.random.Generator, Draws], Any]
+    rank: Callable[[Any, Draws], Floats]
+    only: tuple[str, ...] = ()
+    not_for: tuple[str, ...] = ()
+    some_left_out: bool = False
+
+    @property
+    def kind(self) -> ModelKind:
+        """Of the model."""
+        return kind_of(self.model)
+
+    def is_for(self, sampler: str) -> bool:
+        """Whether this sampler is tried on it."""
+        return sampler not in self.not_for and (not self.only or sampler in self.only)
+
+
+def prior_of(kind: str, sd: float = 2.0, scale: float = SCALE) -> rv.Normal | rv.Flat:
+    """The prior of a kind, with this sd, or with one that is inferred."""
+    if kind == "flat":
+        return rv.Flat()
+    return rv.Normal(rv.HalfStudentT(scale=scale) if kind == "inferred sd" else sd)
+
+
+def draw_value(rng: np.random.Generator, prior: Any, offers: Decisions) -> Draws:
+    """A value from its prior, and the prior sd where that is inferred; one draw of each."""
+    sd = prior.sd.scale * abs(rng.standard_t(4)) if prior.infers_sd else prior.sd
+    value = sd * resolve_prior(rv.Normal(1.0), offers).draw(rng, 1)
+    return {"value": value} | ({"prior_sd": np.array([sd])} if prior.infers_sd else {})
+
+
+def choose(rng: np.random.Generator, offers: Decisions, v: Floats, noise: Noise) -> Decisions:
+    """The same offers with the choices of a controller with value v."""
+    w = offers.rows @ v + noise.sample(rng, offers.rows.shape[0])
+    return offers.with_choices(best_rows(offers, w))
+
+
+def best_rows(offers: Decisions, w: Floats) -> list[int]:
+    """The action with the largest utility in each decision."""
+    return [int(np.argmax(w[a:b])) for a, b in itertools.pairwise(offers.start)]
+
+
+def columns(*parts: Floats) -> Floats:
+    """Arrays with one entry a draw as columns of one matrix."""
+    return np.hstack([np.reshape(part, (len(part), -1)) for part in parts])
+
+
+def scale_column(draws: Draws) -> list[Floats]:
+    """The prior sd, where it is inferred."""
+    return [draws["prior_sd"]] if "prior_sd" in draws else []
+
+
+# Decisions under independent noise
+
+
+def independent_choices(name: str, model: rv.ChoiceModel, offers: Decisions, **of: Any) -> Problem:
+    """Ranked are coefficients, their log-likelihood and the prior sd."""
+    noise = model.noise
+    assert isinstance(noise, Noise)
+
+    # whoever certifies draws needs a posterior away from the pole that an inferred sd makes at zero
+    inferred = kind_of(model).prior == "inferred sd"
+    least = LEAST_GAIN if inferred and of.get("only") == NEARLY_NORMAL else 0.0
+
+    def draw(rng: np.random.Generator) -> Draws:
+        return draw_value(rng, model.prior, offers)
+
+    def observe(rng: np.random.Generator, truth: Draws) -> Any:
+        seen = choose(rng, offers, truth["value"][0], noise)
+        return seen if gain_over_nothing(seen, noise, least) >= least else None
+
+    def rank(data: Any, draws: Draws) -> Floats:
+        fit = rv.log_likelihood(data, draws["value"], noise).sum(axis=1)
+        return columns(draws["value"], fit, *scale_column(draws))
+
+    return Problem(name, model, draw, observe, rank, some_left_out=least > 0.0, **of)
+
+
+def even_offers(features: int, count: int, seed: int) -> Decisions:
+    """Decisions among three actions with normal features; choices not seen."""
+    rows = np.random.default_rng(seed).standard_normal((3 * count, features))
+    return Decisions(rows, np.arange(count + 1) * 3)
+
+
+LEAST_GAIN = 12.0
+
+
+def gain_over_nothing(d: Decisions, noise: Noise, wanted: float) -> float:
+    """By how much the most likely value of a wide prior is more likely than zero, in logs.
+
+    Zero where nothing is wanted.
+    """
+    if wanted == 0.0:
+        return 0.0
+    mode, _ = posterior_mode(d, resolve_prior(rv.Normal(5.0), d), noise=noise.kernel())
+    both = rv.log_likelihood(d, np.stack([mode, 0.0 * mode]), noise).sum(axis=1)
+    return float(both[0] - both[1])
+
+
+# needs a block that sums to zero
+TRANSLATING = ("px-translate", "px-both")
+# certifies its draws only where the posterior is close to normal
+NEARLY_NORMAL = ("laplace",)
+
+
+def choice_problems() -> list[Problem]:
+    """Normal noise: an MDP and ragged features; many decisions for the normal approximation."""
+    found = []
+    for prior in ("normal", "inferred sd"):
+        model = rv.ChoiceModel(prior=prior_of(prior))
+        mdp, ragged = mdp_offers(5, 3, 20, seed=1), ragged_offers(4, 12, seed=2, feature_sd=0.5)
+        found += [
+            independent_choices("mdp", model, mdp, not_for=NEARLY_NORMAL),
+            independent_choices("ragged", model, ragged, not_for=TRANSLATING + NEARLY_NORMAL),
+            independent_choices(
+                "features",
+                model.replace(prior=prior_of(prior, 1.0, 1.0)),
+                ragged_offers(3, 150, seed=7),
+                only=NEARLY_NORMAL,
+            ),
+        ]
+        other = rv.ChoiceModel(prior=prior_of(prior, 1.5), noise=LOGISTIC)
+        found += [
+            independent_choices(
+                "logistic noise", other, even_offers(2, 8, seed=3), not_for=NEARLY_NORMAL
+            ),
+            independent_choices(
+                "logistic noise, many",
+                other.replace(prior=prior_of(prior, 1.0, 1.0)),
+                even_offers(2, 100, seed=4),
+                only=NEARLY_NORMAL,
+            ),
+        ]
+    return found
+
+
+# Decisions under correlated noise. The truth is simulated by other means than samplers use: the
+# covariance by scipy's inverse Wishart, the noise by its factor, the choice by comparing utilities.
+
+
+def labelled_offers(count: int, seed: int, features: int = 3, actions: str = "abcd") -> Decisions:
+    """Decisions among two or more of these actions; the base b is not always among them."""
+    rng = np.random.default_rng(seed)
+    most = len(actions)
+    shown = [rng.permutation(most)[: rng.integers(2, most + 1)] for _ in range(count)]
+    start = np.concatenate([[0], np.cumsum([len(s) for s in shown])])
+    return rv.Decisions(
+        rng.standard_normal((start[-1], features)),
+        start,
+        np.zeros(count, int),
+        actions=np.array(list(actions))[np.concatenate(shown)],
+    )
+
+
+def draw_noise_covariance(rng: np.random.Generator, noise: ResolvedNoise) -> Floats:
+    """(D, D) covariance from its prior, brought to scale."""
+    wide = np.atleast_2d(st.invwishart(noise.df, noise.root @ noise.root.T).rvs(random_state=rng))
+    scale = wide[0, 0] if noise.scale == "first" else np.trace(wide) / len(noise.non_base)
+    return np.asarray(wide / scale)
+
+
+def correlated_noise_of_rows(
+    rng: np.random.Generator, d: Decisions, noise: ResolvedNoise, covariance: Floats
+) -> Floats:
+    """(P,) the noise of every action of every decision, less the base's."""
+    each = np.zeros((len(d), len(noise.labels)))
+    others = np.delete(np.arange(len(noise.labels)), noise.base)
+    each[:, others] = rng.multivariate_normal(np.zeros(len(others)), covariance, size=len(d))
+    return np.asarray(each[d.decision_of_row, noise.of_row])
+
+
+def choose_correlated(
+    rng: np.random.Generator, d: Decisions, noise: ResolvedNoise, v: Floats, covariance: Floats
+) -> Decisions:
+    """The same offers with simulated choices."""
+    w = d.rows @ v + correlated_noise_of_rows(rng, d, noise, covariance)
+    return d.with_choices(best_rows(d, w))
+
+
+def covariance_entries(draws: Draws, scale: str) -> Floats:
+    """(n, entries) of the noise covariance's lower triangle, but for one that gives the scale."""
+    i, j = np.tril_indices(draws["noise_covariance"].shape[-1])
+    entries = draws["noise_covariance"][:, i, j]
+    return np.asarray(entries[:, 1:] if scale == "first" else entries)
+
+
+def correlated_law(scale: str) -> rv.CorrelatedNoise:
+    """Informative enough that few decisions leave a covariance that moves quickly."""
+    return rv.CorrelatedNoise(base="b", scale=scale, df=5.0, centre="independent")
+
+
+def correlated_choices(scale: str, prior: str) -> Problem:
+    """Ranked are coefficients, the covariance's lower triangle and the prior sd."""
+    offers = labelled_offers(20, seed=1)
+    law = correlated_law(scale)
+    model = rv.ChoiceModel(prior=prior_of(prior, 1.0, 1.0), noise=law)
+    noise = resolve_noise(law, offers)
+
+    def draw(rng: np.random.Generator) -> Draws:
+        covariance = draw_noise_covariance(rng, noise)
+        return draw_value(rng, model.prior, offers) | {"noise_covariance": covariance[None]}
+
+    def observe(rng: np.random.Generator, truth: Draws) -> Any:
+        drawn = truth["value"][0], truth["noise_covariance"][0]
+        return choose_correlated(rng, offers, noise, *drawn)
+
+    def rank(data: Any, draws: Draws) -> Floats:
+        entries = covariance_entries(draws, scale)
+        return columns(draws["value"], entries, *scale_column(draws))
+
+    return Problem(scale, model, draw, observe, rank)
+
+
+# Hierarchical groups
+
+SD_SCALE = 1.0  # of a population's sds under their prior
+
+
+def draw_population_covariance(rng: np.random.Generator, scale_group: Ints) -> Floats:
+    """(width, width) covariance of the population, from its prior.
+
+    scale_group: (width,) which coefficients share a scale.
+    """
+    a = (1.0 / SD_SCALE**2) / rng.standard_gamma(0.5, scale_group.max() + 1)
+    return draw_inverse_wishart(
+        rng, SD_PRIOR_DF + len(scale_group) - 1.0, np.diag(2.0 * SD_PRIOR_DF / a[scale_group])
+    )
+
+
+def population(
+    name: str, prior: str, law: Noise | rv.CorrelatedNoise, by_group: list[Decisions]
+) -> Problem:
+    """Ranked are mean, sds, correlations, the first group, the last one's distance, the prior sd.
+
+    And the entries of a noise covariance.
+    """
+    whole = by_group[0]
+    for more in by_group[1:]:
+        whole = whole + more
+    group = np.repeat(np.arange(len(by_group)), [len(d) for d in by_group])
+    offers = Decisions(
+        whole.rows, whole.start, blocks=whole.blocks, groups=group, actions=whole.actions
+    )
+    model = rv.ChoiceModel(
+        prior=prior_of(prior, 2.0**0.5, 1.0),
+        noise=law,
+        groups=rv.Hierarchical(sd_scale=SD_SCALE),
+    )
+    free = resolve_prior(rv.Normal(1.0), offers)
+    basis, width = free.basis, free.basis.shape[1]
+    noise = resolve_noise(law, offers) if isinstance(law, rv.CorrelatedNoise) else None
+
+    def draw(rng: np.random.Generator) -> Draws:
+        drawn = draw_value(rng, model.value_prior, offers)
+        mean = drawn.pop("value")
+        covariance = draw_population_covariance(rng, scale_groups(free))
+        root = basis @ np.linalg.cholesky(covariance)
+        if noise is not None:
+            drawn["noise_covariance"] = draw_noise_covariance(rng, noise)[None]
+        return drawn | {
+            "population_mean": mean,
+            "population_covariance": (basis @ covariance @ basis.T)[None],
+            "value": (mean + rng.standard_normal((len(by_group), width)) @ root.T)[None],
+        }
+
+    def observe(rng: np.random.Generator, truth: Draws) -> Any:
+        of_row = truth["value"][0, group][offers.decision_of_row]
+        utility = (offers.rows * of_row).sum(axis=1)
+        if noise is not None:
+            drawn = truth["noise_covariance"][0]
+            utility = utility + correlated_noise_of_rows(rng, offers, noise, drawn)
+        else:
+            assert isinstance(law, Noise)
+            utility = utility + law.sample(rng, len(utility))
+        return offers.with_choices(best_rows(offers, utility))
+
+    def rank(data: Any, draws: Draws) -> Floats:
+        mean = draws["population_mean"] @ basis
+        values = draws["value"] @ basis
+        covariance = basis.T @ draws["population_covariance"] @ basis
+        sd = np.sqrt(np.einsum("nkk->nk", covariance))
+        correlation = covariance[:, 1:, 0] / sd[:, 1:] / sd[:, :1]
+        distance = ((values[:, -1] - mean) ** 2).sum(axis=1)
+        entries = [] if noise is None else [covariance_entries(draws, noise.scale)]
+        found = (mean, sd, correlation, values[:, 0], distance, *entries)
+        return columns(*found, *scale_column(draws))
+
+    return Problem(name, model, draw, observe, rank)
+
+
+def population_problems() -> list[Problem]:
+    """Two features of six groups, and three states of an MDP; three groups under other noise.
+
+    Under correlated noise some groups never see some action.
+    """
+    found = []
+    for prior in ("normal", "inferred sd"):
+        features = [ragged_offers(2, 6, seed=i) for i in range(6)]
+        states = [mdp_offers(states=3, actions=3, count=6, seed=7) for _ in range(6)]
+        few = [even_offers(2, 4, seed=i) for i in range(3)]
+        labelled = [labelled_offers(1 + 2 * i, seed=i, features=2, actions="abc") for i in range(6)]
+        found += [
+            population("features", prior, NOISES["normal"], features),
+            population("states", prior, NOISES["normal"], states),
+            population("logistic noise", prior, NOISES["other"], few),
+            population("trace", prior, correlated_law("trace"), labelled),
+            population("first", prior, correlated_law("first"), labelled),
+        ]
+    return found
+
+
+# Unknown transitions
+
+STATES, ACTIONS, DECISIONS, CONCENTRATION = 3, 2, 15, 0.8
+
+
+def unknown_transitions(prior: str, noise: str) -> Problem:
+    """Ranked are values, rows, and the log-likelihoods of choices and of transitions."""
+    law = NOISES[noise]
+    model = rv.ChoiceModel(
+        prior=prior_of(prior, 6.0**0.5), noise=law, transitions=rv.Dirichlet(CONCENTRATION)
+    )
+    gap = Decisions([[1.0], [0.0]], [0, 2], [0])  # the first action is better by the coefficient
+    some = mdp_offers(STATES, ACTIONS, 1, seed=1)
+
+    def draw(rng: np.random.Generator) -> Draws:
+        rows = rng.dirichlet(np.full(STATES, CONCENTRATION), size=(STATES, ACTIONS))
+        return draw_value(rng, model.prior, some) | {"transition": rows.reshape(1, -1)}
+
+    def observe(rng: np.random.Generator, truth: Draws) -> Any:
+        rows = truth["transition"].reshape(STATES, ACTIONS, STATES)
+        states: list[int] = [0]
+        actions: list[int] = []
+        for _ in range(DECISIONS):
+            utility = rows[states[-1]] @ truth["value"][0] + law.sample(rng, ACTIONS)
+            actions.append(int(np.argmax(utility)))
+            states.append(int(rng.choice(STATES, p=rows[states[-1], actions[-1]])))
+        path = Trajectory(np.array(states[:-1]), np.array(actions))
+        return rv.Trajectories(path, STATES, ACTIONS)
+
+    def rank(data: Any, draws: Draws) -> Floats:
+        path = data.paths[0]
+        rows = draws["transition"].reshape(-1, STATES, ACTIONS, STATES)
+        utility = np.einsum("sxay,sy->sxa", rows, draws["value"])
+        lead = utility[:, path.states, path.actions] - utility[:, path.states, 1 - path.actions]
+        chosen = rv.log_likelihood(gap, lead.reshape(-1, 1), law).reshape(lead.shape)
+        followed = rows[:, path.states[:-1], path.actions[:-1], path.states[1:]]
+        fits = (chosen.sum(axis=1), np.log(followed).sum(axis=1))
+        return columns(draws["value"], draws["transition"], *fits, *scale_column(draws))
+
+    return Problem(f"{STATES} states, {ACTIONS} actions", model, draw, observe, rank)
+
+
+# Rankings
+
+PLAYERS, GAMES = 5, 14
+
+
+def simulate_games(
+    rng: np.random.Generator, skill: Floats, margin: float, games: int = GAMES, teams: bool = False
+) -> rv.Rankings:
+    """Games of two to four of the players; neighbours closer than the margin tie.
+
+    In every third game the last two retire. With teams, the first two players of every other game
+    are one team. Without ties all play in the first game, and who plays next is always the same.
+    """
+    found: dict[str, list[Any]] = {"game": [], "player": [], "position": [], "team": []}
+    who_plays = rng if margin > 0.0 else np.random.default_rng(1)
+    lists = [
+        who_plays.permutation(len(skill))[: int(who_plays.integers(2, 5)) + teams]
+        for _ in range(games)
+    ]
+    if margin == 0.0:
+        lists[0] = np.arange(len(skill))
+    # players are numbered as they appear
+    number = {p: i for i, p in enumerate(dict.fromkeys(p for each in lists for p in each))}
+    for g, each in enumerate(lists):
+        who = [number[p] for p in each]
+        entries = [[p] for p in who]
+        if teams and g % 2 == 0:
+            entries = [[who[0], who[1]], *entries[2:]]
+        w = np.array([skill[entry].sum() for entry in entries]) + rng.standard_normal(len(entries))
+        order = np.argsort(-w)
+        positions: list[Any] = [0] * len(entries)
+        place, retired = 1, False
+        for k, at in enumerate(order):
+            if k > 0 and w[order[k - 1]] - w[at] > margin:
+                place = k + 1
+                retired = retired or (g % 3 == 0 and k >= len(order) - 2)
+            positions[at] = "DNF" if retired else place
+        for at, entry in enumerate(entries):
+            for p in entry:
+                cells = (g, f"p{p}", positions[at], str(at))
+                for name, cell in zip(found, cells, strict=True):
+                    found[name].append(cell)
+    return rv.Rankings.from_columns(
+        found["game"], found["player"], found["position"], found["team"]
+    )
+
+
+def games(name: str, spread: float | None, teams: bool = False, ties: bool = True) -> Problem:
+    """Ranked are skills, their spread where it is inferred, and the margin of a tie."""
+    model = rv.RankingModel(prior=None if spread is None else rv.Normal(spread))
+
+    def draw(rng: np.random.Generator) -> Draws:
+        sd = SPREAD_PRIOR_SD * abs(rng.standard_normal()) if spread is None else spread
+        truth = {"skill": sd * rng.standard_normal((1, PLAYERS))}
+        if spread is None:
+            truth["spread"] = np.array([sd])
+        if ties:
+            truth["margin"] = np.array([MARGIN_PRIOR_SD * abs(rng.standard_normal())])
+        return truth
+
+    def observe(rng: np.random.Generator, truth: Draws) -> Any:
+        margin = float(truth["margin"][0]) if ties else 0.0
+        rankings = simulate_games(rng, truth["skill"][0], margin, teams=teams)
+        if ties and (len(rankings.names) < PLAYERS or not rankings.has_ties):
+            return None
+        return rankings
+
+    def rank(data: Any, draws: Draws) -> Floats:
+        skill = draws["skill"]
+        if data.location_free:
+            skill = skill - skill.mean(axis=1, keepdims=True)
+        rest = (draws[name] for name in ("spread", "margin") if name in draws)
+        return columns(skill, *rest)
+
+    return Problem(name, model, draw, observe, rank, some_left_out=ties)
+
+
+PROBLEMS = [
+    *choice_problems(),
+    *(
+        correlated_choices(scale, prior)
+        for prior in ("normal", "inferred sd")
+        for scale in ("trace", "first")
+    ),
+    *population_problems(),
+    *(
+        unknown_transitions(prior, noise)
+        for noise in ("normal", "other")
+        for prior in ("normal", "inferred sd")
+    ),
+    *(
+        games(name, spread, teams=name == "teams", ties=name != "no ties")
+        for spread in (None, 1.5)
+        for name in ("players", "teams", "no ties")
+    ),
+]
+"""All of them; of a kind with a flat prior there is none, as nothing can be drawn from it."""
