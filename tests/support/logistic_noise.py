@@ -38,6 +38,9 @@ class LogisticNoise(Noise):
         """Log P, and its slopes unless that array is empty."""
         scale, total = parameters[0], 0.0
         slopes[:] = 0.0
+        # beyond, P is less than the least number there is, and the sum would be ever longer
+        if gaps.max() > 700.0 * scale:
+            return -math.inf
         for q in range(int((2.0 * REACH + max(0.0, gaps.max() / scale)) / STEP)):
             z = q * STEP - REACH
             density = 1.0 / (2.0 + math.exp(z) + math.exp(-z))
