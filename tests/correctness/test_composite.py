@@ -14,8 +14,8 @@ import pytest
 
 import revealed as rv
 from revealed._types import Floats
-from revealed.data.decisions import Block, Decisions
 from revealed.samplers.data_augmentation import AugmentationOptions
+from tests.conformance.oracles import skewed_decisions
 from tests.support.cases import (
     build_patched_sampler,
     build_sampler,
@@ -44,20 +44,6 @@ CYCLES = {
     "all": (1, 1, 3),
 }
 """How many moves of each kind are made in turn: Hamiltonian, augmentation, independence."""
-
-
-def skewed_decisions() -> Decisions:
-    """Two states, six actions and four choices that all but agree.
-
-    The posterior has one dimension, and is far from normal.
-    """
-    up = np.array([0.9, 0.85, 0.8, 0.5, 0.3, 0.1])
-    return Decisions(
-        np.tile(np.stack([up, 1 - up], 1), (4, 1)),
-        [0, 6, 12, 18, 24],
-        [0, 2, 1, 0],
-        blocks=[Block("v", 2, True)],
-    )
 
 
 @functools.cache
