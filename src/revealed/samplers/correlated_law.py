@@ -4,7 +4,8 @@ A particle is (theta, z) of `kernels/ghk_posterior.py`. A decision brings fresh 
 along, and multiplies the weight by the GHK simulator's estimate of the probability of the choice at
 these. The estimate is unbiased and its normals are part of the particle, so that the law of theta
 is the exact posterior (pseudo-marginal: Andrieu and Roberts 2009; for particles Chopin, Jacob and
-Papaspiliopoulos 2013), and the evidence stays unbiased. Moves are iterations of the sampler
+Papaspiliopoulos 2013). The evidence is consistent as the number of particles grows; unbiased it
+would be if step sizes were not adapted to the particles. Moves are iterations of the sampler
 "ghk-hmc", which draw normals given theta and theta given normals.
 """
 
@@ -34,6 +35,7 @@ from revealed.samplers.particle_law import (
     ParticleSet,
     max_correlation,
     move_in_chunks,
+    next_step_size,
 )
 from revealed.samplers.particles import check_proper_prior, draw_prior_sds
 
@@ -44,17 +46,13 @@ class CorrelatedLawSettings:
 
     max_correlation: moving ends when no coordinate of theta has a larger correlation with where it
     was, or after max_cycles iterations; what is left of it the next moves go on with. step_size: of
-    the first iteration, in whitened coordinates; adaptation_rate: how much its logarithm changes
-    with the acceptance rate from one to the next, up to max_step_size, next to which leapfrog
-    becomes unstable. lattice_points: of predicted probabilities, few because errors of particles
-    average out.
+    the first iteration, in whitened coordinates. lattice_points: of predicted probabilities, few
+    because errors of particles average out.
     """
 
     max_correlation: float = 0.2
     max_cycles: int = 5
     step_size: float = 0.7
-    adaptation_rate: float = 1.5
-    max_step_size: float = 1.5
     lattice_points: int = 16
 
 
@@ -149,8 +147,7 @@ class CorrelatedLaw:
             plan = PathPlan(GHK.path_length, 0.0, init_dual_averaging(step))
             move_in_chunks(rng, partial(_move_chunk, target, centre, root, plan), x, z, acceptance)
             # the particles' own acceptance rate says which step size is right
-            excess = float(acceptance.mean()) - GHK.target_acceptance
-            step = min(step * np.exp(CORRELATED.adaptation_rate * excess), CORRELATED.max_step_size)
+            step = float(next_step_size(step, acceptance.mean(), GHK.target_acceptance))
             if max_correlation(before, x) < CORRELATED.max_correlation:
                 break
         return particles.with_parts(theta=centre + x @ root.T, z=z)

@@ -44,6 +44,10 @@ class ParticleSettings:
     ess_temper_factor: float = 0.9
     # Particles are moved in so many chunks, by threads; changing it changes draws.
     chunks: int = 8
+    # How much the logarithm of a step size changes with the acceptance rate from one iteration to
+    # the next, and the largest step in whitened coordinates: next to 2 leapfrog becomes unstable.
+    step_adaptation_rate: float = 1.5
+    max_step_size: float = 1.5
 
 
 PARTICLES = ParticleSettings()
@@ -250,6 +254,17 @@ def move_in_chunks(rng: np.random.Generator, move: Callable[..., None], *parts: 
     # kernels release the interpreter's lock, so threads are enough
     with ThreadPoolExecutor(min(chunks, os.cpu_count() or 1)) as pool:
         list(pool.map(move_chunk, range(chunks)))
+
+
+def next_step_size(
+    step_size: Floats | float, acceptance: Floats | float, target_acceptance: float
+) -> Floats:
+    """Larger step sizes where more was accepted than is best, smaller ones where less was.
+
+    acceptance: the rate of all particles in the last iteration, for each step size.
+    """
+    factor = np.exp(PARTICLES.step_adaptation_rate * (acceptance - target_acceptance))
+    return np.minimum(step_size * factor, PARTICLES.max_step_size)
 
 
 def max_correlation(before: Floats, after: Floats) -> float:

@@ -38,6 +38,7 @@ from revealed.samplers.particle_law import (
     ParticleSet,
     max_correlation,
     move_in_chunks,
+    next_step_size,
 )
 from revealed.samplers.particles import (
     check_proper_prior,
@@ -55,17 +56,13 @@ class PopulationLawSettings:
     max_correlation: moving ends when no coordinate of the population has a larger correlation with
     where it was, or after max_cycles iterations; what is left of it the next moves go on with.
     gradient_particles: how many give the coordinates of the population's path. step_size: of the
-    first iteration, in whitened coordinates; adaptation_rate: how much its logarithm changes with
-    the acceptance rate from one to the next, up to max_step_size, next to which leapfrog becomes
-    unstable.
+    first iteration, in whitened coordinates.
     """
 
     max_correlation: float = 0.3
     max_cycles: int = 2
     gradient_particles: int = 200
     step_size: float = 0.8
-    adaptation_rate: float = 1.5
-    max_step_size: float = 1.5
 
 
 POPULATION = PopulationLawSettings()
@@ -187,8 +184,9 @@ class PopulationLaw:
                         rng, self.mean_prior, mean[n], q[n], covariance[n]
                     )
             # the particles' own acceptance rates say which step sizes are right
-            value_step = _next_step_size(value_step, value_rate.mean(axis=0))
-            step = float(_next_step_size(step, rate.mean()))
+            target = HIERARCHICAL.target_acceptance
+            value_step = next_step_size(value_step, value_rate.mean(axis=0), target)
+            step = float(next_step_size(step, rate.mean(), target))
             after = _population_coordinates(mean, covariance)
             if max_correlation(before, after) < POPULATION.max_correlation:
                 break
@@ -287,12 +285,6 @@ def _move_chunk(
 ) -> None:
     """One iteration of some particles, in place."""
     move_populations(rng, groups, prior, sd, metric, paths, *particles)
-
-
-def _next_step_size(step_size: Floats | float, acceptance: Floats | float) -> Floats:
-    """Larger step sizes where more was accepted than is best, smaller ones where less was."""
-    factor = np.exp(POPULATION.adaptation_rate * (acceptance - HIERARCHICAL.target_acceptance))
-    return np.minimum(step_size * factor, POPULATION.max_step_size)
 
 
 def _population_coordinates(mean: Floats, covariance: Floats) -> Floats:
