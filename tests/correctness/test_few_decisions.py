@@ -44,7 +44,7 @@ def exact_quantiles(d: Decisions, scale: float, refine: int = 1) -> Floats:
     refine: how many times more radii and angles; `test_exact_quantiles_are_exact` compares them.
     """
     log_radius = np.linspace(np.log(scale) - 16.0, np.log(scale) + 7.0, 1150 * refine)
-    angle = np.linspace(0.0, 2.0 * np.pi, 240 * refine, endpoint=False)
+    angle = np.linspace(0.0, 2.0 * np.pi, 480 * refine, endpoint=False)
     directions = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     radius = np.exp(log_radius)
     values = (radius[:, None, None] * directions).reshape(-1, 2)
