@@ -27,7 +27,7 @@ from revealed.results.classes import make_posterior
 from revealed.results.load import load
 from revealed.results.separate import SeparatePosterior, join_parts
 from revealed.samplers.background_compile import start_background_compile
-from revealed.samplers.laplace import NotCertified
+from revealed.samplers.laplace_mode import NotCertified
 from revealed.samplers.laplace_run import needs_laplace, run_laplace, tries_laplace_first
 from revealed.samplers.memory import FEWER_DRAWS, memory_of_run, refuse_too_large
 from revealed.samplers.model_kind import Model, ResolvedModel
@@ -90,8 +90,8 @@ def fit(
         "auto", or one of ``rv.samplers_for(model)``. The paper's are "da", "px-scale",
         "px-translate" and "px-both"; "ibis" has as many particles as draws in each chain, which
         take the decisions one by one, need no warm-up, and give the evidence; "laplace" makes a few
-        passes with a diagnostic that certifies them, and "auto" tries it first from 50,000
-        decisions on.
+        passes with a diagnostic that certifies them. "auto" tries it first where the posterior has
+        one mode, unless ``warmup``, ``thin`` or ``init`` ask for chains.
     draws, warmup, chains, thin
         Kept draws a chain, iterations before them (default: what the sampler needs), chains,
         iterations a kept draw.
@@ -197,7 +197,11 @@ def _fit_one(
     if settings.client is None:
         _refuse_too_large(resolved, entry.name, settings)
     announce_compiling(settings.progress)
-    if asked or tries_laplace_first(model, data, sampler, particular):
+    chains_only = {**particular, "warmup": settings.warmup}
+    if asked or (
+        isinstance(resolved, ResolvedChoiceModel)
+        and tries_laplace_first(resolved, sampler, chains_only)
+    ):
         assert isinstance(resolved, ResolvedChoiceModel)
         posterior, resume = _try_laplace(resolved, settings, asked)
         if posterior is not None:
@@ -226,7 +230,7 @@ def _try_laplace(
     asked: whether the caller wants this sampler and no other; then its failures are errors.
     """
     try:
-        draws, stats, recorded = run_laplace(resolved, settings)
+        draws, stats, recorded = run_laplace(resolved, settings, persistent=asked)
     except NotCertified as reason:
         if asked:
             raise ValueError(f'the sampler "laplace" cannot certify an answer: {reason}') from None

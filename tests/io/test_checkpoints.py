@@ -24,12 +24,12 @@ from revealed.io.checkpoints import CHECKPOINTS, Checkpoint, read_checkpoint
 from revealed.models.noise import resolve_noise
 from revealed.models.priors import resolve_prior
 from revealed.models.propriety import UnboundedSkillWarning
-from revealed.samplers import laplace_run
 from revealed.samplers import run as running
 from revealed.samplers.composite.sampler import CompositeSampler
 from revealed.samplers.data_augmentation import DataAugmentationSampler
 from revealed.samplers.ghk_hmc import GHKSampler
-from revealed.samplers.laplace import Laplace, NotCertified
+from revealed.samplers.laplace import Laplace
+from revealed.samplers.laplace_mode import NotCertified
 from revealed.samplers.transition_problem import build_unknown_transitions
 from tests.support.interrupts import interrupt
 from tests.support.kill_and_resume import features, labelled, states
@@ -167,7 +167,7 @@ def test_proposals_that_were_drawn_in_vain_are_drawn_again(
 
     settings |= {"checkpoint": tmp_path / "run.checkpoint"}
     with monkeypatch.context() as patch:
-        patch.setattr(Laplace, "_draw_proposals", interrupted)
+        patch.setattr(Laplace, "_begin_draws", interrupted)
         with pytest.raises(KeyboardInterrupt):
             quick(features(200), **settings)
     np.testing.assert_array_equal(
@@ -184,11 +184,10 @@ def test_chains_that_took_over_from_laplace_are_resumed(
 
     settings: dict[str, Any] = {
         "draws": 200,
-        "warmup": 150,
+        "warmup": None,
         "checkpoint": tmp_path / "run.checkpoint",
     }
-    whole = quick(draws=200, warmup=150, sampler="composite")
-    monkeypatch.setattr(laplace_run, "LAPLACE_MIN_DECISIONS", 10)
+    whole = quick(draws=200, warmup=None, sampler="composite")
     monkeypatch.setattr(Laplace, "iterate", refuse)
     with monkeypatch.context() as patch:
         interrupt(patch, 1e-5, step=30)
@@ -213,14 +212,14 @@ def test_laplace_that_is_refused_after_resuming_hands_over(
         yield 0.5
         raise NotCertified("not normal")
 
-    monkeypatch.setattr(laplace_run, "LAPLACE_MIN_DECISIONS", 10)
     with monkeypatch.context() as patch:
         patch.setattr(Laplace, "iterate", killed)
         with pytest.raises(KeyboardInterrupt):
-            quick(checkpoint=tmp_path / "run.checkpoint")
+            quick(checkpoint=tmp_path / "run.checkpoint", warmup=None)
     with monkeypatch.context() as patch:
         patch.setattr(Laplace, "iterate", refuse)
-        assert quick(checkpoint=tmp_path / "run.checkpoint", resume=True).sampler == "composite"
+        again = quick(checkpoint=tmp_path / "run.checkpoint", warmup=None, resume=True)
+        assert again.sampler == "composite"
 
 
 def test_rankings_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,8 +108,9 @@ def test_laplace_agrees_with_the_grid() -> None:
         chunks,
         ThreadExecutor(chunks, 1),
         resolve_prior(PRIOR, d),
-        20_000,
-        1,
+        chains=1,
+        draws_per_chain=20_000,
+        seed=1,
         noise=LOGISTIC.kernel(),
     )
     for _ in sampler.iterate():

@@ -15,7 +15,7 @@ from revealed._types import Floats, Ints
 from revealed.kernels import choice_exact, choice_fast, choice_formula
 from revealed.kernels._compile import compiled
 from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex
-from revealed.kernels.design import Design, multiply
+from revealed.kernels.design import Design, multiply, transpose_multiply
 from revealed.kernels.noise import NoiseArguments
 
 normal_log_likelihood = choice_fast.log_likelihood
@@ -74,15 +74,24 @@ def add_log_likelihoods(
     workspace: ChoiceWorkspace,
     values: Floats,
     out: Floats,
+    gradients: Floats,
 ) -> None:
     """Add log P of all choices at each of values (S, K) to out (S,).
 
     design: (R, K) the rivals' rows minus those of the chosen actions, so that design v are gaps.
+    gradients: (S, K), to which the gradient at each of values is added; (0, K) for none.
     """
-    utility_gap, none = np.empty(rival_index.multiplicity.size), np.empty(0)
+    rivals, width = rival_index.multiplicity.size, values.shape[1]
+    utility_gap, gradient = np.empty(rivals), np.empty(width)
+    slope = np.empty(rivals if len(gradients) > 0 else 0)
     for s in range(len(values)):
         multiply(design, values[s], utility_gap)
-        out[s] += log_likelihood(noise, utility_gap, rival_index, workspace, -np.inf, none)
+        out[s] += log_likelihood(noise, utility_gap, rival_index, workspace, -np.inf, slope)
+        # gaps are linear in the value: the slopes in the gaps go back through the design
+        if len(gradients) > 0:
+            transpose_multiply(design, slope, gradient)
+            for k in range(width):
+                gradients[s, k] += gradient[k]
 
 
 def log_probabilities(

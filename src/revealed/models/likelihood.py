@@ -179,14 +179,18 @@ def posterior_mode(
     resolved_prior: ResolvedPrior,
     weight: Floats | None = None,
     noise: NoiseArguments = NORMAL,
+    start: Floats | None = None,
+    min_gain: float = NEWTON.min_gain,
 ) -> tuple[Floats, Floats]:
-    """The most likely v under the prior, by damped Newton steps from the prior mean.
+    """The most likely v under the prior, by damped Newton steps from `start` or the prior mean.
 
     Returns v (K,), and minus the Hessian of the log posterior in the coordinates q of
     v = mean + basis @ q. Under a flat prior a mode need not exist: then this says so. weight (T,)
-    counts a decision more than once.
+    counts a decision more than once. min_gain: the gain in log posterior that a step must promise
+    to be made.
     """
-    chosen_row, basis, v = d.chosen_row, resolved_prior.basis, resolved_prior.mean.copy()
+    chosen_row, basis = d.chosen_row, resolved_prior.basis
+    v = resolved_prior.mean.copy() if start is None else start
     # Equal decisions may have been counted together.
     times = np.ones(len(d)) if weight is None else weight
     flat, precision, mean = resolved_prior.flat, resolved_prior.precision, resolved_prior.mean
@@ -203,11 +207,11 @@ def posterior_mode(
         information = basis.T @ information_v @ basis + precision
         step, pivot = _newton_step(information, gradient)
         move, gain = basis @ step, float(gradient @ step)
-        if flat and gain <= NEWTON.min_gain and pivot <= NEWTON.min_pivot:
+        if flat and gain <= min_gain and pivot <= NEWTON.min_pivot:
             break
         # A likelihood that climbs for ever loses its slope, but the steps go on: under a flat
         # prior the utilities must have stopped changing too.
-        if gain <= NEWTON.min_gain and (
+        if gain <= min_gain and (
             not flat or _largest_shift(d, chosen_row, move) <= NEWTON.max_utility_change
         ):
             return v, information

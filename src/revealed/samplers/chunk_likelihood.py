@@ -76,11 +76,30 @@ def prepare(decisions: Decisions, weights: Floats) -> PreparedChunk:
 def log_likelihoods(chunk: PreparedChunk, values: Floats, noise: NoiseArguments = NORMAL) -> Floats:
     """(S,) log probability of a chunk's choices at each of values (S, K)."""
     out = np.zeros(len(values))
+    _add_log_likelihoods(chunk, values, noise, out, np.zeros((0, values.shape[1])))
+    return out
+
+
+def values_and_gradients(
+    chunk: PreparedChunk, values: Floats, noise: NoiseArguments = NORMAL
+) -> Floats:
+    """(S, K + 1) log probability of a chunk's choices at each of values (S, K), and its gradient.
+
+    The gradient costs about as much again as the log probability.
+    """
+    out, gradients = np.zeros(len(values)), np.zeros(values.shape)
+    _add_log_likelihoods(chunk, values, noise, out, gradients)
+    return np.column_stack([out, gradients])
+
+
+def _add_log_likelihoods(
+    chunk: PreparedChunk, values: Floats, noise: NoiseArguments, out: Floats, gradients: Floats
+) -> None:
+    """Add the log probability of a chunk's choices to out, and its gradient where it is wanted."""
     for block in chunk:
         # threads work on chunks at the same time, so that each call has arrays of its own
         workspace = make_choice_workspace(block.rivals)
-        add_log_likelihoods(noise, block.design, block.rivals, workspace, values, out)
-    return out
+        add_log_likelihoods(noise, block.design, block.rivals, workspace, values, out, gradients)
 
 
 def derivatives(chunk: PreparedChunk, v: Floats, noise: NoiseArguments = NORMAL) -> Floats:

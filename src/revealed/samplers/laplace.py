@@ -1,15 +1,22 @@
-"""Laplace importance sampling for very many decisions, with a diagnostic that certifies the answer.
+"""Laplace importance sampling: the mode, a cubic surrogate, and checks that certify the answer.
 
-Newton's method finds the mode of the posterior, one pass over the decisions a step. Proposals come
-from a multivariate Student distribution at the mode with the mode's curvature, and one further pass
-finds the log posterior at all of them. The importance weights
+Newton's method finds the mode of the posterior, one pass over the decisions a step. In coordinates
+in which the posterior is then about standard normal, the log-likelihood is a quadratic but for a
+smooth trifle. A pass finds it and its slope at a few dozen points, a cubic polynomial is fitted to
+them (`cubic.py`), and another pass finds its error at points it has not seen. An error of sd s
+moves the mean of any function by at most about s of its sds, by Cauchy and Schwarz:
+
+    |E f - E_surrogate f| <= s sd(f)
+
+so that with a small s any number of draws of the surrogate are as good as draws of the posterior.
+With a larger one its draws are proposals, and so are those of a Student distribution at the mode
+where there is no surrogate: one further pass finds the log posterior at all of them, and the
+importance weights
 
     log w = log p(choices | v) + log p(v) - log q(v)
 
-say how good the approximation is. With a small Pareto k (Vehtari, Simpson, Gelman, Yao and Gabry
-2024) the weighted proposals are as good as draws of the posterior, and the answer is certified.
-Otherwise there are more proposals, from the mean and covariance that the weights suggest, or no
-answer at all.
+say how good they are. With a small Pareto k (Vehtari, Simpson, Gelman, Yao and Gabry 2024) the
+answer is certified. Otherwise there are more proposals, or no answer at all.
 
 Everything done so far is in a state that is replaced after every chunk of a pass: it can be written
 down and picked up again at any moment. Each round of proposals has a random generator of its own.
@@ -23,71 +30,33 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
-from scipy.special import gammaln
+from scipy.special import logsumexp
+from scipy.stats import chi2
 
 from revealed._types import Floats
 from revealed.data.chunks import ChunkedDecisions
 from revealed.io.checkpoints import RunSnapshot
 from revealed.kernels.noise import NORMAL, NoiseArguments
-from revealed.models.likelihood import at_likely_scale, posterior_mode
 from revealed.models.priors import ResolvedPrior
-from revealed.models.propriety import refuse_flat_prior
 from revealed.results.psis import pareto_k
-from revealed.samplers.chunk_likelihood import derivatives, log_likelihoods, prepare
+from revealed.samplers.chunk_likelihood import (
+    derivatives,
+    log_likelihoods,
+    values_and_gradients,
+)
+from revealed.samplers.cubic import CubicPolynomial, count_coefficients
 from revealed.samplers.executors import Executor
+from revealed.samplers.laplace_mode import NotCertified, initial_state, newton_step
+from revealed.samplers.laplace_proposals import (
+    Coordinates,
+    Surrogate,
+    SurrogateDraws,
+    draw_student,
+    independence_chains,
+)
+from revealed.samplers.laplace_settings import LAPLACE, PURPOSE
 from revealed.samplers.laplace_state import LaplaceState, Phase
-from revealed.samplers.particles import draw_prior_sds, effective_size, systematic_resample
-
-
-@dataclass(frozen=True)
-class LaplaceSettings:
-    """Tuning of the sampler; the values were found by trial on features and finite MDPs.
-
-    Attributes
-    ----------
-    initial_decisions
-        Decisions whose mode is where Newton's method begins; fewer cost it further passes.
-    initial_precision
-        Precision that stands in for a flat prior while looking for that beginning.
-    max_newton_steps
-        Three or four are usual; more mean that there is no mode to be found.
-    newton_tolerance
-        Gain in log posterior that a step promises, below which it is the last. Importance weights
-        make up for what is left, so it need not be small.
-    min_student_df
-        Degrees of freedom of the proposals, or twice the number of coordinates where that is more:
-        with fewer, the radius of proposals in many dimensions is far from the normal's.
-    proposals_per_draw
-        Proposals made for each draw that is wanted.
-    max_pareto_k
-        That is certified: below 1/2 weights have a variance, and estimates of squares, which make
-        the sds, want it smaller still.
-    max_rounds
-        Of proposals, before the answer is refused.
-    min_ess_share
-        Effective draws that are certified, as a share of those wanted.
-    newton_cost
-        Proposals that cost as much as one step of Newton's method; only moves the progress bar.
-    """
-
-    initial_decisions: int = 4096
-    initial_precision: float = 1e-4
-    max_newton_steps: int = 30
-    newton_tolerance: float = 0.05
-    min_student_df: float = 10.0
-    proposals_per_draw: float = 1.15
-    max_pareto_k: float = 0.3
-    max_rounds: int = 3
-    min_ess_share: float = 0.8
-    newton_cost: float = 40.0
-
-
-LAPLACE = LaplaceSettings()
-
-
-class NotCertified(ValueError):
-    """The approximation does not fit this posterior; the message says why."""
+from revealed.samplers.particles import draw_prior_sds, effective_size
 
 
 @dataclass
@@ -100,23 +69,35 @@ class Laplace:
         The decisions, and who evaluates functions of their chunks.
     resolved_prior
         The prior in the coordinates of the decisions.
-    wanted
-        How many draws are wanted, of all chains together.
+    chains, draws_per_chain
+        How many draws are wanted.
     seed
         Of all random numbers.
     state
         None before the first step.
     noise
         Of the utilities.
+    persistent
+        Whether proposals are weighed where the surrogate says that most would be in vain; without,
+        the answer is refused at once, for callers who have another way.
     """
 
     chunks: ChunkedDecisions
     executor: Executor
     resolved_prior: ResolvedPrior
-    wanted: int
+    chains: int
+    draws_per_chain: int
     seed: int
     state: LaplaceState | None = None
     noise: NoiseArguments = NORMAL
+    persistent: bool = True
+    _fitted: tuple[Floats, Surrogate] | None = None
+    _drawn: SurrogateDraws | None = None
+
+    @property
+    def wanted(self) -> int:
+        """Draws of all chains together."""
+        return self.chains * self.draws_per_chain
 
     @property
     def student_df(self) -> float:
@@ -134,19 +115,17 @@ class Laplace:
 
     @property
     def done(self) -> float:
-        """About the share of the work that is done.
-
-        As if Newton's method needed four passes, and one round of proposals were enough.
-        """
+        """About the share of the work that is done, as if four passes found the mode."""
         if self.state is None:
             return 0.0
-        # the unit of work is one proposal in one pass
-        newton, weighing = 4.0 * LAPLACE.newton_cost, LAPLACE.proposals_per_draw * self.wanted
+        size, newton = self._design_size(self.state.v.size), 4.0 * LAPLACE.newton_cost
+        # the unit of work is one proposal in one pass; with a surrogate few are weighed
+        ahead = LAPLACE.proposals_per_draw * self.wanted if size is None else 2.0 * size
         of_pass = float(self.state.chunks_done) / len(self.chunks)
         if self.state.phase is Phase.NEWTON:
             passes = min(self.state.passes + of_pass, 4.0)
-            return float(passes * LAPLACE.newton_cost / (newton + weighing))
-        return float((newton + of_pass * weighing) / (newton + weighing))
+            return float(passes * LAPLACE.newton_cost / (newton + ahead))
+        return float((newton + of_pass * ahead) / (newton + ahead))
 
     def snapshot(self) -> RunSnapshot:
         """Everything needed to go on; nothing before the first step.
@@ -162,49 +141,37 @@ class Laplace:
     def iterate(self) -> Iterator[float]:
         """Work, chunk by chunk, to the end; yields the share done. Raises NotCertified."""
         # nothing has been done where there is no state
-        state = self._initial_state() if self.state is None else self.state
+        state = (
+            initial_state(self.chunks, self.resolved_prior, self.noise)
+            if self.state is None
+            else self.state
+        )
         self.state = state
         # first the mode, one pass a step
         while self.state.phase is Phase.NEWTON:
             yield from self._pass(derivatives, self.state.v)
-            self.state = self._newton_step(self.state)
-        # then proposals around it, one pass a round
+            self.state, found = newton_step(self.resolved_prior, self.state)
+            if found:
+                self.state = self._begin_draws(self.state)
+        # then the surrogate, fitted in one pass and judged in another
+        if self.state.phase is Phase.DESIGN:
+            yield from self._pass(values_and_gradients, self.state.new)
+            self.state = self._fit_surrogate(self.state)
+        if self.state.phase is Phase.VALIDATION:
+            yield from self._pass(log_likelihoods, self.state.new)
+            self.state = self._check_surrogate(self.state)
+        # or proposals that are weighed, one pass a round
         while self.state.phase is Phase.WEIGHTS:
             yield from self._pass(log_likelihoods, self.state.new)
             self.state = self._check_weights(self.state)
 
     def _generator(self, purpose: int) -> np.random.Generator:
-        """The random generator of a purpose: 0 picks the draws, 1, 2, ... make proposals.
+        """The random generator of a `PURPOSE`, or of a round of proposals.
 
         A resumed run makes the same numbers without having to remember a generator's state.
         """
         return np.random.Generator(
             np.random.PCG64(np.random.SeedSequence(self.seed, spawn_key=(purpose,)))
-        )
-
-    def _initial_state(self) -> LaplaceState:
-        """The state at the mode of the first decisions.
-
-        Where the sd of the prior is to be inferred, it is taken at a likely value meanwhile.
-        """
-        refuse_flat_prior(self.resolved_prior, self.noise)
-        # the first chunk stands for all: only the beginning depends on it
-        decisions, weights = self.chunks.load(0)
-        count = LAPLACE.initial_decisions
-        block = prepare(decisions[:count], weights[:count])[0]
-        prior = at_likely_scale(block.unique, self.resolved_prior, block.rivals.weight, self.noise)
-        # a few decisions may leave directions open, in which a flat prior has no mode
-        precision = prior.precision
-        if prior.flat:
-            precision = LAPLACE.initial_precision * np.eye(len(prior.precision))
-        proper = replace(prior, flat=False, precision=precision)
-        v, _ = posterior_mode(block.unique, proper, block.rivals.weight, self.noise)
-        return LaplaceState(
-            phase=Phase.NEWTON,
-            v=v,
-            previous=v,
-            precision=prior.precision,
-            total=np.zeros((len(v) + 1, len(v) + 1)),
         )
 
     def _pass(self, function: Any, v: Floats) -> Iterator[float]:
@@ -222,73 +189,113 @@ class Laplace:
             )
             yield self.done
 
-    def _newton_step(self, state: LaplaceState) -> LaplaceState:
-        """The next step of Newton's method, or half of the last one where it went too far.
+    # The surrogate
 
-        In the free coordinates q of v = mean + basis q, with log posterior
+    def _design_size(self, width: int) -> int | None:
+        """Points that the surrogate of so many coordinates is fitted to; None for no surrogate.
 
-            h(q) = log p(choices | v) - q' P q / 2
-
-        the step solves (information + P) s = gradient. After the last step there are proposals.
+        There is none where weighing proposals takes fewer evaluations.
         """
-        basis = self.resolved_prior.basis
-        # log posterior, gradient and information in the free coordinates
-        q = (state.v - self.resolved_prior.mean) @ basis
-        prior_grad = state.precision @ q
-        height = float(state.total[0, 0] - 0.5 * q @ prior_grad)
-        gradient = basis.T @ state.total[0, 1:] - prior_grad
-        information = basis.T @ state.total[1:, 1:] @ basis + state.precision
-        new = replace(
-            state, total=np.zeros_like(state.total), chunks_done=0, passes=state.passes + 1
-        )
-        if new.passes > LAPLACE.max_newton_steps:
-            raise NotCertified(f"the mode was not found in {LAPLACE.max_newton_steps} passes")
-        # lower than before, beyond rounding: the step was too long
-        if height < state.best - 1e-6 * abs(height):
-            return replace(new, v=0.5 * (state.v + state.previous))
-        # Newton's step, from the Cholesky factor of the information
-        try:
-            step = sla.cho_solve(sla.cho_factor(information), gradient)
-        except sla.LinAlgError:
-            raise NotCertified(
-                "some direction of the coefficients is informed by no decision and not by the prior"
-            ) from None
-        # the gain that a step promises is half of this: close enough, the weights correct the rest
-        if gradient @ step < LAPLACE.newton_tolerance:
-            root = np.linalg.cholesky(sla.inv(information))
-            count = round(LAPLACE.proposals_per_draw * self.wanted)
-            return self._draw_proposals(new, q + step, root, count)
-        return replace(new, best=height, previous=state.v, v=state.v + basis @ step)
+        equations = LAPLACE.equations_per_coefficient * count_coefficients(width)
+        size = max(LAPLACE.min_design, 2 * round(equations / (width + 1) / 2.0))
+        evaluations = 2 * size + LAPLACE.validation_points
+        pays = evaluations < LAPLACE.proposals_per_draw * self.wanted
+        return size if pays and width <= LAPLACE.max_surrogate_width else None
 
-    def _draw_proposals(
-        self, state: LaplaceState, centre: Floats, root: Floats, count: int, keep: bool = False
-    ) -> LaplaceState:
+    def _begin_draws(self, state: LaplaceState) -> LaplaceState:
+        """The state with a mode found: a pass ahead for the surrogate, or one for proposals."""
+        coordinates = self._coordinates(state)
+        size = self._design_size(len(state.centre))
+        if size is None:
+            return self._propose(state, round(LAPLACE.proposals_per_draw * self.wanted))
+        # pairs x and -x tell even terms from odd ones; the first point is where the exact slope is
+        # known, and the second the mode
+        rng = self._generator(PURPOSE.design)
+        half = LAPLACE.design_spread * rng.standard_normal((size // 2, len(state.centre)))
+        known = coordinates.positions(state.v[None])
+        design = np.concatenate([known, np.zeros_like(known), half, -half])
+        return replace(
+            state,
+            phase=Phase.DESIGN,
+            design=design,
+            new=coordinates.values(design),
+            total=np.zeros((len(design), len(state.v) + 1)),
+        )
+
+    def _coordinates(self, state: LaplaceState) -> Coordinates:
+        return Coordinates(self.resolved_prior, state.centre, state.root)
+
+    def _surrogate(self, state: LaplaceState) -> Surrogate:
+        """The surrogate of the evaluations at the design; fitted once."""
+        coordinates, results = self._coordinates(state), state.design_results
+        if self._fitted is not None and self._fitted[0] is results:
+            return self._fitted[1]
+        radius = float(np.sqrt(chi2.isf(LAPLACE.radius_tail, len(state.centre))))
+        gradients = coordinates.gradients(results[:, 1:])
+        # relative to the mode's: of very many decisions the log-likelihood itself has few digits
+        values = results[:, 0] - results[1, 0]
+        cubic = CubicPolynomial.fit(state.design, values, gradients, radius)
+        cubic = replace(cubic, constant=cubic.constant + results[1, 0])
+        slope_error = coordinates.gradients((state.slope - results[0, 1:])[None])[0]
+        self._fitted = results, Surrogate(coordinates, cubic, slope_error, self.student_df)
+        return self._fitted[1]
+
+    def _fit_surrogate(self, state: LaplaceState) -> LaplaceState:
+        """The state with a surrogate, and a pass ahead that finds its error at draws of its own."""
+        state = replace(state, design_results=state.total, chunks_done=0, passes=state.passes + 1)
+        rng, count = self._generator(PURPOSE.validation), LAPLACE.validation_points
+        x = self._surrogate(state).draw(rng, count, LAPLACE.oversampling).proposals.x
+        values = self._coordinates(state).values(x)
+        return replace(state, phase=Phase.VALIDATION, new=values, total=np.zeros(count))
+
+    def _check_surrogate(self, state: LaplaceState) -> LaplaceState:
+        """Judge the surrogate by its errors at points that it was not fitted to."""
+        surrogate = self._surrogate(state)
+        x = surrogate.coordinates.positions(state.new)
+        residuals = state.total - surrogate.cubic(x)
+        state = replace(state, residuals=residuals, chunks_done=0, passes=state.passes + 1)
+        error, k = float(residuals.std(ddof=1)), self._draws_of_surrogate(state).pareto_k
+        good = k < LAPLACE.max_pareto_k
+        if good and error <= LAPLACE.max_residual_sd:
+            return replace(state, phase=Phase.DONE, from_surrogate=True)
+        count = round(LAPLACE.proposals_per_draw * self.wanted)
+        if good and error <= LAPLACE.max_correctable_sd:
+            return self._propose(replace(state, from_surrogate=True), count)
+        if not self.persistent:
+            raise NotCertified(
+                f"the posterior is not close enough to normal: the cubic surrogate of its "
+                f"logarithm is off by {error:.2g} (should be below {LAPLACE.max_correctable_sd})"
+            )
+        return self._propose(state, count)
+
+    def _draws_of_surrogate(self, state: LaplaceState) -> SurrogateDraws:
+        """As many draws of the surrogate as are wanted; made once."""
+        if self._drawn is None:
+            rng = self._generator(PURPOSE.surrogate)
+            self._drawn = self._surrogate(state).draw(rng, self.wanted, LAPLACE.oversampling)
+        return self._drawn
+
+    # Importance weights
+
+    def _propose(self, state: LaplaceState, count: int, keep: bool = False) -> LaplaceState:
         """The state with new proposals, and a pass ahead that weighs them.
 
-        Proposals are centre + root z in free coordinates, z Student. keep: whether proposals that
-        are weighed already, and came from the same distribution, stay beside them.
+        keep: whether proposals that are weighed already, and came from the same distribution, stay
+        beside them.
         """
-        # a Student variate is a normal one over the root of a chi-square over its degrees of
-        # freedom
-        rng, width, df = self._generator(1 + state.rounds), len(centre), self.student_df
-        z = rng.standard_normal((count, width)) * np.sqrt(df / rng.chisquare(df, count))[:, None]
-        basis = self.resolved_prior.basis
-        values = self.resolved_prior.mean + (centre + z @ root.T) @ basis.T
-        if not keep:
-            state = replace(
-                state, proposals=np.zeros((0, values.shape[1])), log_weights=np.zeros(0)
-            )
-        # log density of the proposals but for a constant, which `_log_evidence` puts in
-        log_density = (
-            -0.5 * (df + width) * np.log1p((z**2).sum(axis=1) / df) - np.log(np.diag(root)).sum()
+        rng, coordinates = self._generator(1 + state.rounds), self._coordinates(state)
+        proposals = (
+            self._surrogate(state).draw(rng, count, LAPLACE.oversampling).proposals
+            if state.from_surrogate
+            else draw_student(rng, coordinates, self.student_df, count)
         )
+        if not keep:
+            state = replace(state, proposals=np.zeros((0, state.v.size)), log_weights=np.zeros(0))
         return replace(
             state,
             phase=Phase.WEIGHTS,
-            centre=centre,
-            root=root,
-            new=np.ascontiguousarray(values),
-            log_density=log_density,
+            new=coordinates.values(proposals.x),
+            log_density=proposals.log_density,
             total=np.zeros(count),
         )
 
@@ -299,6 +306,10 @@ class Laplace:
         distribution; or the answer is refused.
         """
         log_weights = state.total + self.resolved_prior.log_density(state.new) - state.log_density
+        # what the fast likelihood gets wrong in its slope, where that is known
+        if state.design_results.size:
+            surrogate = self._surrogate(state)
+            log_weights += surrogate.coordinates.positions(state.new) @ surrogate.slope_error
         # those weighed earlier in the same distribution stay, and all are judged together
         new = replace(
             state,
@@ -316,61 +327,78 @@ class Laplace:
             return replace(new, phase=Phase.DONE)
         # ten effective draws a coefficient are too few to estimate a covariance from
         too_few = not good and ess < 10 * state.new.shape[1]
-        if new.rounds == LAPLACE.max_rounds or too_few:
+        if new.rounds == LAPLACE.max_rounds or too_few or not (good or self.persistent):
             raise NotCertified(
                 f"the posterior is not close enough to normal: Pareto k {k:.2f} (should be below "
                 f"{LAPLACE.max_pareto_k}), {ess:.0f} effective draws of {self.wanted} wanted"
             )
         if good:
-            # more of the same: as many as reach the effective draws wanted, up to five times
+            # more of the same: enough for the effective draws wanted, up to five times as many
             more = min(1.1 * made * self.wanted / ess, 5.0 * made) - made
-            count = max(round(more), 100)
-            return self._draw_proposals(new, state.centre, state.root, count, keep=True)
+            return self._propose(new, max(round(more), 100), keep=True)
         # others, from the weighted mean and covariance
         weights = np.exp(new.log_weights - new.log_weights.max())
         q = (new.proposals - self.resolved_prior.mean) @ self.resolved_prior.basis
         centre = weights @ q / weights.sum()
         covariance = (weights[:, None] * (q - centre)).T @ (q - centre) / weights.sum()
-        count = 2 * round(LAPLACE.proposals_per_draw * self.wanted)
-        return self._draw_proposals(new, centre, np.linalg.cholesky(covariance), count)
+        elsewhere = replace(
+            new,
+            centre=centre,
+            root=np.linalg.cholesky(covariance),
+            from_surrogate=False,
+            design_results=np.zeros(0),
+        )
+        return self._propose(elsewhere, 2 * round(LAPLACE.proposals_per_draw * self.wanted))
+
+    # What comes out
 
     def draws(self) -> tuple[Floats, dict[str, Floats], dict[str, Any]]:
-        """(wanted, K) draws, resampled by their weights; their stats; diagnostics of them all.
-
-        Systematic resampling keeps the noise of resampling small, and the permutation makes the
-        order of the draws mean nothing.
-        """
+        """(wanted, K) draws, one chain after the other; their stats; diagnostics of them all."""
         assert self.state is not None
-        state, rng = self.state, self._generator(0)
-        # relative to the largest, so that nothing overflows
-        weights = np.exp(state.log_weights - state.log_weights.max())
-        weights /= weights.sum()
-        picked = rng.permutation(systematic_resample(rng, weights, self.wanted))
-        values, count = state.proposals[picked], len(weights)
-        stats = {"log_weight": np.log(count * weights[picked])}
+        state, rng = self.state, self._generator(PURPOSE.draws)
+        if state.log_weights.size:
+            picked = independence_chains(rng, state.log_weights, self.chains, self.draws_per_chain)
+            values, evidence, error = state.proposals[picked], *_log_mean_weight(state.log_weights)
+            k, effective = pareto_k(state.log_weights), effective_size(state.log_weights)
+            evaluations = len(state.log_weights)
+        else:
+            drawn = self._draws_of_surrogate(state)
+            values = self._coordinates(state).values(drawn.proposals.x)
+            # the surrogate's integral, and what its residuals say is missing from it
+            missing, missing_error = _log_mean_weight(state.residuals)
+            evidence = drawn.log_normaliser + missing
+            error = float(np.hypot(drawn.error, missing_error))
+            k, effective = drawn.pareto_k, self.wanted / (1.0 + self.wanted * drawn.error**2)
+            evaluations = 0
+        stats: dict[str, Floats] = {}
         # given the value, the prior's sd has a known law, and needs no proposals
         if self.resolved_prior.scale is not None:
             stats["prior_sd"] = draw_prior_sds(rng, self.resolved_prior, values)
         elif not self.resolved_prior.flat:
-            stats["log_evidence"] = np.full(self.wanted, self._log_evidence(state.log_weights))
-        diagnostics = {
-            "pareto_k": pareto_k(state.log_weights),
-            "effective": effective_size(state.log_weights),
-            "proposals": count,
+            evidence += self._log_prior_constant()
+            stats["log_evidence"] = np.full(self.wanted, evidence)
+        diagnostics: dict[str, Any] = {
+            "pareto_k": k,
+            "effective": effective,
+            "evaluations": evaluations + len(state.design) + len(state.residuals),
             "passes": state.passes,
             "decisions": self.chunks.count,
         }
+        if state.residuals.size:
+            diagnostics["surrogate_error"] = float(state.residuals.std(ddof=1))
+        if "log_evidence" in stats:
+            diagnostics["log_evidence_error"] = error
         return values, stats, diagnostics
 
-    def _log_evidence(self, log_weights: Floats) -> float:
-        """The log of the mean weight, with the constants of prior and proposals put in.
-
-        The mean importance weight estimates the evidence without bias.
-        """
-        # both densities were used without their constants, which cancel in everything else
-        width, df = len(self.resolved_prior.precision), self.student_df
+    def _log_prior_constant(self) -> float:
+        """The logarithm of what the density of the prior is to be multiplied with."""
+        width = len(self.resolved_prior.precision)
         log_determinant = np.linalg.slogdet(self.resolved_prior.precision)[1]
-        prior = 0.5 * log_determinant - 0.5 * width * np.log(2.0 * np.pi)
-        student = gammaln(0.5 * (df + width)) - gammaln(0.5 * df) - 0.5 * width * np.log(df * np.pi)
-        largest = log_weights.max()
-        return float(largest + np.log(np.exp(log_weights - largest).mean()) + prior - student)
+        return float(0.5 * log_determinant - 0.5 * width * np.log(2.0 * np.pi))
+
+
+def _log_mean_weight(log_weights: Floats) -> tuple[float, float]:
+    """The logarithm of the mean of weights, and its standard error by the delta method."""
+    relative = np.exp(log_weights - log_weights.max())
+    error = relative.std(ddof=1) / relative.mean() / np.sqrt(len(relative))
+    return float(logsumexp(log_weights) - np.log(len(log_weights))), float(error)

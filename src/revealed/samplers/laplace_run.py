@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,31 @@ from revealed.models.priors import ResolvedPrior, resolve_prior
 from revealed.samplers.base import Draws
 from revealed.samplers.executors import make_executor
 from revealed.samplers.laplace import Laplace
+from revealed.samplers.laplace_settings import LAPLACE
 from revealed.samplers.model_kind import Model, ModelKind, kind_of
 from revealed.samplers.registry import REGISTRY
 from revealed.samplers.run import run_to_end
 from revealed.samplers.run_settings import RunSettings
 
-# Decisions from which on the default sampler tries "laplace" first: there its passes are quicker
-# than chains, and posteriors are nearly always close to normal. With a smaller number more fits
-# would try in vain, which costs them a few passes.
-LAPLACE_MIN_DECISIONS = 50_000
+
+@dataclass
+class LaplaceRule:
+    """When the default sampler tries "laplace" first.
+
+    A log-concave posterior has one mode, around which a certificate means what it says, and the
+    attempt costs little beside chains: benchmarks/first_answer.py has the figures. Others, those
+    with an inferred scale or a noise that is not known to be log-concave, may have a second mode
+    that no look at one of them shows, unless there are very many decisions.
+
+    max_width: coordinates for which there is a surrogate, which says early whether it is in vain.
+    min_decisions: from which on posteriors are taken for normal whatever their prior.
+    """
+
+    max_width: int = LAPLACE.max_surrogate_width
+    min_decisions: int = 50_000
+
+
+RULE = LaplaceRule()
 
 
 def needs_laplace(model: Model, data: Any, sampler: str, client: Any) -> bool:
@@ -52,23 +69,29 @@ def _takes_laplace(kind: ModelKind) -> bool:
 
 
 def tries_laplace_first(
-    model: Model, data: Any, sampler: str, particular: Mapping[str, Any]
+    resolved: ResolvedChoiceModel, sampler: str, particular: Mapping[str, Any]
 ) -> bool:
-    """Whether so many decisions are best tried by "laplace" before chains are run.
+    """Whether the default is to try "laplace" before chains are run; see `LaplaceRule`.
 
     particular: arguments that only chains have a use for; None where they were not given.
     """
+    kind = kind_of(resolved.model)
     plain = sampler == "auto" and all(value is None for value in particular.values())
-    return plain and _takes_laplace(kind_of(model)) and len(data) >= LAPLACE_MIN_DECISIONS
+    if not (plain and _takes_laplace(kind)):
+        return False
+    log_concave = kind.prior in ("normal", "flat") and resolved.kernel.is_log_concave
+    few = resolved.prior.basis.shape[1] <= RULE.max_width
+    return (log_concave and few) or len(resolved.data) >= RULE.min_decisions
 
 
 def run_laplace(
-    resolved: ResolvedChoiceModel, settings: RunSettings
+    resolved: ResolvedChoiceModel, settings: RunSettings, persistent: bool
 ) -> tuple[Draws, Draws, dict[str, Any]]:
     """Draws and stats by the sampler "laplace", dealt out to chains, and what is recorded of it.
 
-    Raises NotCertified where the answer cannot be certified, and KeyboardInterrupt after Ctrl-C:
-    there are no draws before the end.
+    persistent: whether it goes on where it is probably in vain. Raises NotCertified where the
+    answer cannot be certified, and KeyboardInterrupt after Ctrl-C: there are no draws before the
+    end.
     """
     decisions = resolved.data
     assert isinstance(decisions, Decisions | ParquetDecisions)
@@ -82,8 +105,16 @@ def run_laplace(
     # what a result of chains records, so that all results can be read alike
     recorded = settings.with_warmup(0).recorded(options={})
     executor = make_executor(chunks, settings.client, settings.threads)
-    count = settings.draws * settings.chains
-    sampler = Laplace(chunks, executor, resolved_prior, count, settings.seed, noise=resolved.kernel)
+    sampler = Laplace(
+        chunks,
+        executor,
+        resolved_prior,
+        settings.chains,
+        settings.draws,
+        settings.seed,
+        noise=resolved.kernel,
+        persistent=persistent,
+    )
     file = None
     if settings.checkpoint is not None:
         # hashing all rows takes time, so that it is done for a checkpoint only
@@ -92,7 +123,7 @@ def run_laplace(
     title = f"laplace: {chunks.count:,} decisions"
     if not run_to_end(sampler, title, settings.progress, file, settings.resume):
         raise KeyboardInterrupt
-    # independent draws, which may be dealt out to chains in any way
+    # one chain after the other; draws of a surrogate are independent anyway
     values, stats, diagnostics = sampler.draws()
     shape = (settings.chains, settings.draws)
     drawn: Draws = {"value": values.reshape(*shape, -1)}

@@ -15,8 +15,10 @@ class Phase(enum.IntEnum):
     """What the present pass is for."""
 
     NEWTON = 0
-    WEIGHTS = 1
-    DONE = 2
+    DESIGN = 1
+    VALIDATION = 2
+    WEIGHTS = 3
+    DONE = 4
 
 
 # arrays that a phase does not have yet
@@ -32,9 +34,12 @@ class LaplaceState:
     passes, rounds: passes over all decisions, and rounds of proposals, that are complete.
 
     Newton's method evaluates the posterior at `v`, coming from `previous` with log posterior
-    `best`, under a prior of this `precision`. Proposals `new` with their `log_density` come from a
-    Student distribution around `centre` with scale matrix root root'; `proposals` and `log_weights`
-    are those that are weighed already.
+    `best`, under a prior of this `precision`; `slope` is the exact slope of the log-likelihood at
+    the last v. Around the mode `centre` the posterior has about covariance root root'. The cubic
+    surrogate is fitted to `design_results`, the log-likelihood and its slope at the coordinates
+    `design`; `residuals` are its errors at points it was not fitted to. Proposals `new` with their
+    `log_density` come from the surrogate or from a Student distribution; `proposals` and
+    `log_weights` are those that are weighed already.
     """
 
     phase: Phase
@@ -46,6 +51,11 @@ class LaplaceState:
     chunks_done: int = 0
     passes: int = 0
     rounds: int = 0
+    from_surrogate: bool = False
+    slope: Floats = field(default_factory=_empty)
+    design: Floats = field(default_factory=_empty)
+    design_results: Floats = field(default_factory=_empty)
+    residuals: Floats = field(default_factory=_empty)
     centre: Floats = field(default_factory=_empty)
     root: Floats = field(default_factory=_empty)
     new: Floats = field(default_factory=_empty)
