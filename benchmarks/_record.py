@@ -22,6 +22,7 @@ from typing import Any
 
 RESULTS = Path(__file__).resolve().parent / "results"
 NAMES = (
+    "first_answer",
     "samplers",
     "costs",
     "large",
