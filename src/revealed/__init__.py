@@ -15,6 +15,7 @@ from revealed.mdp.process import MDP
 from revealed.mdp.random_process import random_mdp
 from revealed.models.choice import ChoiceModel
 from revealed.models.groups import Hierarchical, Pooled, Separate
+from revealed.models.informed import UninformedWarning
 from revealed.models.likelihood import choice_probabilities, log_likelihood
 from revealed.models.noise import CorrelatedNoise, Noise, NoiseCovariance, NormalNoise
 from revealed.models.priors import Flat, HalfStudentT, Normal
@@ -66,6 +67,7 @@ __all__ = [
     "SeparatePosterior",
     "Trajectories",
     "UnboundedSkillWarning",
+    "UninformedWarning",
     "choice_probabilities",
     "compare",
     "environments",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 
 from revealed._validation import Seed
+from revealed.data.decisions import Decisions
 from revealed.data.trajectories import Trajectories
 from revealed.io.checkpoints import CHECKPOINTS, CheckpointMismatch, ResultFolder, fingerprint
 from revealed.io.data_and_model import as_data_and_model
 from revealed.models.choice import ChoiceModel, ResolvedChoiceModel
 from revealed.models.groups import Pooled, Separate
+from revealed.models.informed import UninformedWarning, describe_uninformed
 from revealed.models.ranking import RankingModel
 from revealed.results.classes import make_posterior
 from revealed.results.load import load
@@ -193,6 +195,7 @@ def _fit_one(
     asked = needs_laplace(model, data, sampler, settings.client)
     entry = choose_entry("laplace" if asked else sampler, model, particular)
     resolved = model.resolve(data)
+    _warn_of_uninformed([("", resolved)])
     # the workers of a cluster have memory of their own
     if settings.client is None:
         _refuse_too_large(resolved, entry.name, settings)
@@ -294,6 +297,7 @@ def _fit_separately(
     pooled = model.replace(groups=Pooled())
     choose_entry(sampler, pooled, particular)
     parts = model.resolve(data).split()
+    _warn_of_uninformed((f"group {name!r}", pooled.resolve(part)) for name, part in parts.items())
     # every fit has the same settings, and a seed of its own
     common = {
         "model": pooled,
@@ -328,6 +332,7 @@ def _fit_separately(
     # one warning at the end stands for those of all fits
     with bar as update, warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
+        warnings.simplefilter("ignore", UninformedWarning)
         try:
             for i, label, posterior in fit_all(tasks, fit_task, settings.threads, settings.client):
                 folder.put(i, posterior)
@@ -368,6 +373,25 @@ def _load_complete(file: Path) -> Any:
     """
     posterior = load(file)
     return posterior if posterior.settings.get("complete") else None
+
+
+def _warn_of_uninformed(models: Iterable[tuple[str, ResolvedModel]]) -> None:
+    """Warn once of coefficients that the choices cannot inform, in the first model and how many.
+
+    models: each with the name of its group, empty where there is only one.
+    """
+    said = [
+        (name, sentence)
+        for name, resolved in models
+        if isinstance(resolved, ResolvedChoiceModel)
+        and isinstance(resolved.coefficients, Decisions)
+        and (sentence := describe_uninformed(resolved.coefficients, resolved.prior)) is not None
+    ]
+    if not said:
+        return
+    (name, sentence), more = said[0], f" (and {len(said) - 1} more)" if len(said) > 1 else ""
+    where = f"{name}{more}: " if name else ""
+    warnings.warn(where + sentence, UninformedWarning, stacklevel=4)
 
 
 def _warn_unless_converged(posterior: Any) -> None:
