@@ -23,11 +23,7 @@ import scipy.sparse as sp
 
 from revealed._types import Bools, Floats, Ints
 from revealed.data.decisions import Rows
-from revealed.mdp.bellman import reduce_by_state, solve_bellman, state_of_row
-
-# Actions that are worse than the best by less than this share of the largest value count as equally
-# good, where it is asked whether staying away for ever is as good as ending: far above rounding.
-TIE = 1e-9
+from revealed.mdp.bellman import SETTINGS, reduce_by_state, solve_bellman, state_of_row
 
 
 def solve_without_discount(
@@ -68,7 +64,7 @@ def solve_without_discount(
     if not noise:
         utilities = action_reward + rows @ value
         best = np.repeat(reduce_by_state(np.maximum, utilities, start, 0.0), np.diff(start))
-        ties = utilities >= best - TIE * max(1.0, float(np.abs(value).max()))
+        ties = utilities >= best - SETTINGS.tie * max(1.0, float(np.abs(value).max()))
         away = _staying_away(reachable, start, ends, ties)
         if away.any():
             _refuse_staying_away(states[int(np.argmax(away))], noise)

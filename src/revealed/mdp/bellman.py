@@ -37,6 +37,9 @@ class BellmanSettings:
     # By how much the equation may be violated without a discount, in units of the largest reward of
     # a step: larger takes a diverging value for a solution, smaller refuses values above 1e9 steps.
     max_residual: float = 1e-6
+    # Without a discount, actions worse than the best by less than this share of the largest value
+    # count as equally good: far above rounding, far below what a step costs.
+    tie: float = 1e-9
 
 
 SETTINGS = BellmanSettings()
