@@ -91,6 +91,10 @@ def test_plain_features_are_read_quietly() -> None:
     assert said(alone) == []
     pairs = pa.table({"decision": [1, 1, 2, 2], "chosen": [1, 0, 0, 1], "new": [0, 1, 0, 1]})
     assert said(pairs) == []
+    # one decision says little of a column, and one whose choice was not seen nothing
+    one = pa.table({"decision": [1, 1], "chosen": [1, 0], "x": [2.0, 2.0]})
+    assert said(one) == []
+    assert said(pa.table({**TRIPS, "size": [1.5] * 12}), chosen=None) == []
 
 
 # --- labels and rows

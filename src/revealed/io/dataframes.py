@@ -127,7 +127,8 @@ def from_dataframe(
     groups = None if group is None else read_groups(table, group, order, start, ids)
     if groups is not None:
         warn_of_similar_labels(f"column {group!r}", dict.fromkeys(groups.tolist()))
-    if features is None:
+    # Where no choices were seen nothing is learnt, and a feature may well be the same for all.
+    if features is None and is_chosen is not None:
         warn_of_features(rows, picked, start, order)
     return Decisions(
         rows,

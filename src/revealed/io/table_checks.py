@@ -106,13 +106,15 @@ def warn_of_features(rows: Floats, names: Sequence[str], start: Ints, order: Int
     first = np.repeat(start[:-1], sizes)
     position = np.arange(len(rows)) - first
     table_order = np.argsort(order)
+    # A single decision may well have a feature that is the same for all its actions.
+    several = len(sizes) > 1 and sizes.max() > 1
     doubts = []
     for k, name in enumerate(names):
         column = rows[:, k]
         if DOUBTS.id_name.fullmatch(name):
             doubts.append(f"{name!r} is named like an id")
         # A state that no action leads to is a column of zeros, and no mistake.
-        elif sizes.max() > 1 and column.any() and (column == column[first]).all():
+        elif several and column.any() and (column == column[first]).all():
             doubts.append(
                 f"{name!r} is the same for all actions of every decision and cannot inform a choice"
             )
