@@ -304,6 +304,43 @@ def test_cross_validation_keeps_decisions_whole() -> None:
     assert np.mean(by_hand) > 0.3  # guessing gets 1/4 or so, less when one action is all there is
 
 
+@few_draws
+def test_a_pipeline_scores_under_metadata_routing() -> None:
+    X, y, ids = _table(_ragged())
+    by_hand = ChoiceClassifier(**QUICK).fit(StandardScaler().fit_transform(X), y, decision=ids)
+    expected = by_hand.score(StandardScaler().fit_transform(X), y, decision=ids)
+    taken, labels = _binary()
+    with config_context(enable_metadata_routing=True):
+        asked = ChoiceClassifier(**QUICK).set_fit_request(decision=True)
+        asked = asked.set_score_request(decision=True, sample_weight=True)
+        pipeline = make_pipeline(StandardScaler(), asked).fit(X, y, decision=ids)
+        assert pipeline.score(X, y, decision=ids) == expected
+        # the weights are passed on: a decision that alone counts is right or wrong
+        alone = [pipeline.score(X, y, sample_weight=ids == t, decision=ids) for t in range(40)]
+        assert set(alone) == {0.0, 1.0}
+        assert np.mean(alone) == pytest.approx(expected, rel=1e-12)
+        # nothing asked for: each row a decision
+        plain = make_pipeline(StandardScaler(), ChoiceClassifier(**QUICK)).fit(taken, labels)
+        assert plain.score(taken, labels) > 0.5
+
+
+@few_draws
+def test_weights_of_a_score() -> None:
+    d = _ragged()
+    X, y, ids = _table(d)
+    model = ChoiceClassifier(**QUICK).fit(X, y, decision=ids)
+    weights = np.arange(1.0, len(d) + 1.0)
+    right = model.predict(d) == d.chosen
+    expected = (right * weights).sum() / weights.sum()
+    assert model.score(d, sample_weight=weights) == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(ValueError, match="40 finite numbers, one for each decision, none neg"):
+        model.score(d, sample_weight=-weights)
+    with pytest.raises(ValueError, match="its rows have different sample weights"):
+        model.score(X, y, decision=ids, sample_weight=np.arange(len(y)))
+    with pytest.raises(ValueError, match="zero throughout"):
+        model.score(X, y, decision=ids, sample_weight=np.zeros(len(y)))
+
+
 TWO = np.array([[1.0], [2.0], [3.0], [4.0]])
 
 

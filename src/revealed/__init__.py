@@ -3,6 +3,7 @@
 from typing import Any
 
 from revealed.api import NotConvergedWarning, fit
+from revealed.data.data_warning import DataWarning
 from revealed.data.decisions import Block, Decisions
 from revealed.data.rankings import Rankings
 from revealed.data.trajectories import Trajectories
@@ -44,6 +45,7 @@ __all__ = [
     "ChoicePosterior",
     "Comparison",
     "CorrelatedNoise",
+    "DataWarning",
     "Decisions",
     "Dirichlet",
     "Flat",

@@ -29,8 +29,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from revealed._types import Bools, Floats, Ints, Labels
 from revealed.api import fit
+from revealed.data import matrix
 from revealed.data.decisions import Decisions
-from revealed.data.matrix import decisions_from_matrix, marked_rows
 from revealed.models.choice import ChoiceModel
 from revealed.models.noise import CorrelatedNoise
 from revealed.online import MIN_PARTICLES, OnlineLearner
@@ -140,7 +140,7 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         """
         self.__dict__.pop("posterior_", None)  # a fit that fails leaves nothing to predict from
         if isinstance(X, Decisions):
-            _check_no_extras(y, decision, group)
+            matrix.check_no_extras(y, decision, group)
             # Decisions know what was chosen; the labels are then true and false.
             decisions, classes = X, np.array([False, True])
             self._set_features(X)
@@ -190,7 +190,7 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         if fitted:
             self._check_same_form(grouped)
         if isinstance(X, Decisions):
-            _check_no_extras(y, decision, group)
+            matrix.check_no_extras(y, decision, group)
             decisions, labels = X, np.array([False, True])
             if not fitted:
                 self._set_features(X)
@@ -273,20 +273,35 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         chosen[order] = prediction.probabilities
         return np.column_stack([1.0 - chosen, chosen])
 
-    def score(self, X: Any, y: Any = None, decision: Any = None, group: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        decision: Any = None,
+        group: Any = None,
+        sample_weight: Any = None,
+    ) -> float:
         """The share of decisions predicted right, 1 - E_a.
 
         Parameters
         ----------
         X, y, decision, group
             As in `fit`.
+        sample_weight
+            (n,) how much each row counts, the same for all rows of a decision; (T,) for Decisions.
 
         Returns
         -------
         float
             From 0 to 1.
         """
-        return 1.0 - self._predict(X, decision, group, y)[0].error_rate
+        prediction, order = self._predict(X, decision, group, y)
+        if sample_weight is None:
+            return 1.0 - prediction.error_rate
+        by_row = None if isinstance(X, Decisions) else order
+        weights = matrix.decision_weights(sample_weight, prediction.decisions, by_row)
+        right = prediction.predicted == prediction.decisions.require_choices()
+        return float(np.average(right, weights=weights))
 
     def _set_features(self, decisions: Decisions) -> None:
         """What scikit-learn's validation sets for a table, from the names of coefficients."""
@@ -310,8 +325,8 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         self, X: Any, decision: Any, is_chosen: Bools, group: Any
     ) -> tuple[Decisions, Ints]:
         """The decisions in a table, and for each of their rows the row of X it came from."""
-        names = getattr(self, "feature_names_in_", [f"v{k}" for k in range(X.shape[1])])
-        return decisions_from_matrix(X, decision, is_chosen, list(names), self.intercept, group)
+        names = list(getattr(self, "feature_names_in_", [f"v{k}" for k in range(X.shape[1])]))
+        return matrix.decisions_from_matrix(X, decision, is_chosen, names, self.intercept, group)
 
     def _set_posterior(self, posterior: Any, classes: Labels, grouped: bool) -> ChoiceClassifier:
         """Set the fitted attributes, and return itself."""
@@ -328,17 +343,18 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         """The prediction of what is chosen in X, and the row of X behind each row of it."""
         check_is_fitted(self, "posterior_")
         if isinstance(X, Decisions):
-            _check_no_extras(y, decision, group)
+            matrix.check_no_extras(y, decision, group)
             self._check_same_form(True)
             return self.posterior_.predict(X), np.arange(X.rows.shape[0])
         X = validate_data(
             self, X, reset=False, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False
         )
         self._check_same_form(decision is not None)
-        is_chosen = None if y is None else marked_rows(column_or_1d(y), self.classes_, X.shape[0])
+        labels = None if y is None else column_or_1d(y)
+        is_chosen = matrix.marked_rows(labels, self.classes_, X.shape[0])
         # Whether there was an intercept is seen from the posterior itself.
         names, width = self.posterior_.names, self.n_features_in_
-        decisions, order = decisions_from_matrix(
+        decisions, order = matrix.decisions_from_matrix(
             X, decision, is_chosen, list(names[:width]), len(names) > width, group
         )
         return self.posterior_.predict(decisions), order
@@ -366,13 +382,7 @@ def _check_two_labels(y: Labels) -> Labels:
             "Only binary classification is supported: "
             "y must hold two labels, for chosen rows and others"
         )
-    classes = np.unique(y)
-    if len(classes) == 1:
-        raise ValueError(
-            f"y holds one class only, {classes[0]}; "
-            "give two, of which the larger marks the chosen rows"
-        )
-    return classes
+    return matrix.two_classes(y)
 
 
 def _as_model(given: ChoiceModel | None) -> ChoiceModel:
@@ -388,10 +398,3 @@ def _as_seed(given: int | np.random.RandomState | None) -> int | None:
         return given
     # scikit-learn's own way from its random states to numbers.
     return int(check_random_state(given).randint(np.iinfo(np.int32).max))
-
-
-def _check_no_extras(y: Any, decision: Any, group: Any) -> None:
-    """Refuse labels and ids beside Decisions, which have their own."""
-    for name, value in (("y", y), ("decision", decision), ("group", group)):
-        if value is not None:
-            raise ValueError(f"Decisions know their own choices and choice sets; leave out {name}")

@@ -170,15 +170,18 @@ def test_predictions_average_over_both(learnt: rv.MDPPosterior) -> None:
 
 @pytest.mark.parametrize("noise", [False, True])
 @pytest.mark.parametrize("rewarded", [False, True])
-def test_rewards_use_the_rows_of_their_own_draw(noise: bool, rewarded: bool) -> None:
+@pytest.mark.parametrize("discount", [0.9, 1.0])
+def test_rewards_use_the_rows_of_their_own_draw(
+    noise: bool, rewarded: bool, discount: float
+) -> None:
     found = quick(action_rewards=rewarded)
-    reward = found.reward(0.9, noise=noise)
+    reward = found.reward(discount, noise=noise)
     assert reward.draws.shape == (2, 60, 3)
     for draw in (0, 59):
         world = rv.MDP(found.transitions[1, draw])
         np.testing.assert_allclose(
             reward.draws[1, draw],
-            world.reward(found.draws["value"][1, draw], 0.9, noise=noise).draws,
+            world.reward(found.draws["value"][1, draw], discount, noise=noise).draws,
             atol=1e-9,
         )
 
@@ -387,8 +390,3 @@ def test_bad_input_is_refused_in_one_sentence(given: dict[str, Any], sentence: s
     with pytest.raises(ValueError, match=sentence) as caught:
         quick(**{"trajectories": OK, **given})
     assert "\n" not in str(caught.value)
-
-
-def test_a_reward_without_discount_is_refused(learnt: rv.MDPPosterior) -> None:
-    with pytest.raises(ValueError, match="give a discount below 1"):
-        learnt.reward(1.0)

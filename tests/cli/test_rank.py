@@ -49,7 +49,40 @@ def test_open_ends_are_told_and_do_not_stop_a_ranking(here: Path) -> None:
     assert "x was never beaten" not in result.stdout
 
 
+def test_goals_are_ranked_by_their_number_and_told_from_positions(here: Path) -> None:
+    results = [
+        "a,3 b,1",
+        "b,2 c,0",
+        "a,4 c,0",
+        "c,1 a,0",
+        "a,2 b,1",
+        "b,3 c,0",
+        "a,1 b,0",
+        "a,5 c,2",
+    ]
+    goals = "game,player,goals\n" + "".join(
+        f"{g},{line}\n" for g, game in enumerate(results, 1) for line in game.split()
+    )
+    write(here / "goals.csv", goals)
+    found = answers("rank", "goals.csv", "--score", "goals", *SMALL)
+    assert found["ranking"][0]["player"] == "a"
+    mistaken = works("rank", "goals.csv", "--position", "goals", *SMALL)
+    assert "revealed: warning: game 2: 0 is no position among 2 entries" in mistaken.stderr
+    assert "--score" in mistaken.stderr
+
+
 BAD_RESULTS = {
+    "a code that nobody knows": (
+        RACES + "9,a,1\n9,b,retired\n",
+        (),
+        "row 16: the position 'retired' is no number, a tie such as T2 or =2 or code that is known",
+    ),
+    "another separator": (RACES.replace(",", ";"), (), "pass sep=';' (on the command line --sep"),
+    "positions and scores": (
+        RACES,
+        ("--score", "finish"),
+        "give position, where 1 is the best, or score, where the largest is",
+    ),
     "no winner": (
         RACES + "9,a,DNF\n9,b,DNF\n",
         (),

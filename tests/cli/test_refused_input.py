@@ -33,7 +33,7 @@ REFUSED = {
         "checkpoint_seconds must be a number of seconds",
     ),
     "a missing table": (("fit", "none.csv", "--out", "p.nc"), "none.csv: there is no such file"),
-    "another kind of table": (("fit", "good.xlsx", "--out", "p.nc"), "must end with"),
+    "another kind of table": (("fit", "good.sav", "--out", "p.nc"), "must end with"),
     "a table that is a folder": (("fit", "folder.csv", "--out", "p.nc"), "folder"),
     "an output in no folder": (
         ("fit", "none.csv", "--out", "nowhere/p.nc"),

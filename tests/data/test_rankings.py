@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -249,3 +252,134 @@ def test_tables_are_read_with_ties_teams_and_retirements() -> None:
 def test_bad_results_get_a_sentence(make: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+# What results look like when people write them
+
+
+def order(positions: list[Any], **more: Any) -> tuple[list[str], list[bool], int]:
+    """Players a, b, c, ... of one game in order, who ties, and how many have a place."""
+    names = list("abcdefgh")[: len(positions)]
+    teams, tied, known = Rankings.from_columns([1] * len(names), names, positions, **more).game(0)
+    return [team[0] for team in teams], tied.tolist(), known
+
+
+@pytest.mark.parametrize("tie", ["T2", "t2", "T-2", "=2", "2=", "2T", " = 2 "])
+def test_ties_may_be_written_as_such(tie: str) -> None:
+    found = order(["1", tie, tie, "4"])
+    assert found == (["a", "b", "c", "d"], [False, False, True, False], 4)
+    assert order([1, tie, 2, 4]) == found  # by the number, however it is written
+
+
+def test_only_listed_codes_are_behind_or_left_out() -> None:
+    for code in ("DNF", "RET", "DSQ", "DQ", "NC", "OTL", "OCS", "CUT", "MC", "MDF"):
+        assert order([code, 2, f" {code.lower()} ", 1])[0][:2] == ["d", "b"]
+        assert order([code, 2, code, 1])[2] == 2
+    for code in ("DNS", "DNC", "DNQ", "DNPQ", "DNP", "WD", "EX"):
+        assert order([code, 2, code, 1])[0] == ["d", "b"]
+    for nothing in (None, float("nan"), "", pd.NA):
+        assert order([nothing, 2, 1]) == (["c", "b", "a"], [False] * 3, 2)
+    for written in ("retired", "1st", "W", "2-1", "T"):
+        with pytest.raises(
+            ValueError, match=rf"^row 2: the position '{written}' is no number, a tie such as T2 or"
+        ):
+            order([1, 2, written])
+
+
+def test_a_column_of_numbers_and_codes_is_read_from_any_dataframe() -> None:
+    games, players = [1, 1, 1], ["ann", "bob", "cid"]
+    frame = pd.DataFrame({"game": games, "player": players, "position": [2, 1, "DNF"]})
+    assert rv.read_rankings(frame).game(0)[0] == [("bob",), ("ann",), ("cid",)]
+    frame["position"] = [2, 1, np.nan]
+    assert rv.read_rankings(frame).game(0)[2] == 2
+    frame["position"] = [np.nan, 1, "T2"]
+    assert rv.read_rankings(frame).game(0)[0] == [("bob",), ("cid",), ("ann",)]
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), " "])
+def test_a_missing_name_is_refused_by_its_row(missing: Any) -> None:
+    for column, sentence in (
+        (0, "row 1: the game is missing; every row needs one"),
+        (1, "row 1: the player is missing"),
+        (3, "row 1: the team is missing"),
+    ):
+        columns: list[list[Any]] = [[1, 1], ["a", "b"], [1, 2], ["x", "y"]]
+        columns[column][1] = missing
+        with pytest.raises(ValueError, match=sentence):
+            Rankings.from_columns(columns[0], columns[1], columns[2], columns[3])
+    frame = pd.DataFrame({"game": [1, 1], "player": ["ann", None], "position": [1, 2]})
+    with pytest.raises(ValueError, match="row 1: the player is missing"):
+        rv.read_rankings(frame)
+    with pytest.raises(ValueError, match="game 0: a name is missing; every entry needs one"):
+        Rankings.from_lists([["ann", None]])
+
+
+@pytest.mark.parametrize(
+    ("scores", "named"),
+    [
+        ([[3, 1], [2, 0], [1, 2]], "game 1: 0 is no position among 2 entries"),
+        ([[88, 91], [102, 97]], "game 0: 88 is no position among 2 entries"),
+        ([[81.25, 80.75, 84.125]], "game 0: 80.75 is no position among 3 entries"),
+        ([[-1, 1, 2], [1, 2, 3], [1, 2, 3]], "game 0: -1 is no position among 3 entries"),
+    ],
+)
+def test_scores_in_place_of_positions_are_told(scores: list[list[float]], named: str) -> None:
+    game = [g for g, each in enumerate(scores) for _ in each]
+    player = ["abc"[k] for each in scores for k in range(len(each))]
+    flat = [number for each in scores for number in each]
+    sentence = (
+        f"{named}; the smallest number is taken for the best, so pass score= (on the command line "
+        "--score) where the largest is"
+    )
+    with pytest.warns(rv.DataWarning, match=f"^{re.escape(sentence)}$"):
+        by_position = Rankings.from_columns(game, player, flat)
+    # with score= the order is the other one, and nothing is said
+    by_score = Rankings.from_columns(game, player, score=flat)
+    for g in range(len(scores)):
+        assert by_score.game(g)[0] == by_position.game(g)[0][::-1]
+
+
+def test_positions_in_every_way_of_counting_ties_are_read_quietly() -> None:
+    for positions in ([1, 2, 2, 3], [1, 2, 2, 4], [1, 3, 3, 4], [1, 2.5, 2.5, 4], [1, 1, 1, 1]):
+        order(list(positions))
+    # a few games lack a row
+    Rankings.from_columns([1, 1, 2, 2, 3, 3], list("ababab"), [1, 2, 2, 1, 1, 3])
+
+
+def test_scores_tie_and_take_codes_and_positions_exclude_them() -> None:
+    found = Rankings.from_columns([1] * 4, list("abcd"), score=[2, "DNF", 5.5, 2]).game(0)
+    assert [team[0] for team in found[0]] == ["c", "a", "d", "b"]
+    assert found[1].tolist() == [False, False, True, False]
+    for both in (None, [1, 2]):
+        with pytest.raises(ValueError, match="give position, where 1 is the best, or score"):
+            Rankings.from_columns([1, 1], ["a", "b"], position=both, score=both)
+    with pytest.raises(ValueError, match="give position, where 1 is the best, or score"):
+        rv.read_rankings("races.csv", position="finish", score="points")
+    with pytest.raises(ValueError, match="row 0: the score 'many' is no number or code"):
+        Rankings.from_columns([1, 1], ["a", "b"], score=["many", 2])
+
+
+def test_players_that_differ_in_case_only_are_told() -> None:
+    sentence = "players: 'ann' and 'Ann ' differ only in case or blanks"
+    with pytest.warns(rv.DataWarning, match=sentence):
+        Rankings.from_lists([["ann", "bob"], ["bob", "Ann "]])
+    with pytest.warns(rv.DataWarning, match=sentence):
+        Rankings.from_columns([1, 1, 2, 2], ["ann", "bob", "Ann ", "bob"], [1, 2, 1, 2])
+
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+
+
+@pytest.mark.parametrize(
+    ("file", "columns", "games"),
+    [
+        ("f1_2018_2022.csv", {"game": ["year", "round"], "player": "driver"}, 103),
+        ("nascar2002.csv", {"game": ["race"], "player": "driver", "position": "finish"}, 36),
+    ],
+)
+def test_published_results_are_read_quietly(file: str, columns: Any, games: int) -> None:
+    if not SHARED.is_dir():
+        pytest.skip(f"others' data are not shipped: {SHARED} is not there")
+    frame = pd.read_csv(SHARED / file, keep_default_na=False)
+    frame["game"] = frame[columns["game"]].astype(str).agg("-".join, axis=1)
+    assert len(rv.read_rankings(frame, **{**columns, "game": "game"})) == games

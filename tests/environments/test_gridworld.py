@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csgraph
 
 import revealed as rv
 from revealed.data.trajectories import Trajectory
@@ -220,3 +222,15 @@ def test_reward_and_grid_have_numbers_where_the_squares_are() -> None:
 def test_mistakes_are_refused_in_one_sentence(call: Callable[[], Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+def test_a_maze_without_discount_is_the_shortest_path() -> None:
+    """Steps that cost one each: the value is minus the distance, though one may walk for ever."""
+    world = GridWorld(["..#.G", ".##..", "....."], ends="G", stay=True)
+    value = world.mdp.solve(world.reward({"G": 0.0}, otherwise=-1.0), discount=1.0)
+    squares = list(world.marks)
+    near = np.zeros((len(squares), len(squares)))
+    for (i, one), (j, other) in itertools.product(enumerate(squares), enumerate(squares)):
+        near[i, j] = abs(one[0] - other[0]) + abs(one[1] - other[1]) == 1
+    distance = csgraph.shortest_path(near, unweighted=True)[squares.index(world.find("G")[0])]
+    np.testing.assert_allclose(value, -distance, atol=1e-12)

@@ -10,6 +10,7 @@ from scipy.stats import binomtest, norm
 
 from revealed._types import Floats
 from revealed.data.decisions import Block
+from revealed.mdp.bellman import expected_maximum
 from revealed.mdp.process import MDP
 from revealed.mdp.random_process import random_mdp
 
@@ -231,15 +232,16 @@ def test_two_absorbing_states_may_end_it() -> None:
     np.testing.assert_allclose(MDP(p).solve([0.0, 7.0, 0.0], 1.0), [0.0, 7.0, 0.0], rtol=1e-12)
 
 
-def test_discount_one_is_refused_where_the_sum_need_not_end() -> None:
-    sentence = (
-        r"discount 1 needs absorbing states with zero reward.* from state {} they can be avoided"
-    )
-    with pytest.raises(ValueError, match=sentence.format(0)):
+NO_END = r"discount 1 needs a policy that ends, but from state {} none does"
+NEVER_ENDS = r"discount 1 needs every policy that never ends to earn minus infinity.* state {} one"
+
+
+def test_discount_one_is_refused_where_no_policy_ends() -> None:
+    with pytest.raises(ValueError, match=NO_END.format(0)):
         random_mdp(np.random.default_rng(0)).solve(np.zeros(7), 1.0)
-    with pytest.raises(ValueError, match=sentence.format(3)):  # absorbing, and paid for ever
+    with pytest.raises(ValueError, match=NO_END.format(0)):  # absorbing, and paid for ever
         corridor().solve([0, 0, 0, 1], 1.0)
-    with pytest.raises(ValueError, match=sentence.format(3)):  # paid through its actions
+    with pytest.raises(ValueError, match=NO_END.format(0)):  # paid through its actions
         corridor().solve([0, 0, 0, 0], 1.0, action_reward=[0.0, -0.5])
     only_walk = [[True, True]] * 3 + [[True, False]]
     np.testing.assert_allclose(
@@ -247,23 +249,161 @@ def test_discount_one_is_refused_where_the_sum_need_not_end() -> None:
         np.zeros(4),
         atol=1e-12,
     )
-    with pytest.raises(
-        ValueError, match="and a single action"
-    ):  # the best of two noises pays for ever
+    with pytest.raises(ValueError, match="and has one action"):  # the best of two noises pays
         corridor().solve([0, 0, 0, 0], 1.0, noise=True)
     corridor(only_walk).solve([0, 0, 0, 0], 1.0, noise=True)
-    # State 0 pays nothing and may be stayed in, but need not: it is not absorbing.
-    stay, go = np.eye(3), np.eye(3)[[1, 2, 2]]
-    with pytest.raises(ValueError, match=sentence.format(0)):
-        MDP([stay, go], [[True, True], [False, True], [True, True]]).solve([0, 5, 0], 1.0)
-    # One policy out of many goes round 1 -> 2 -> 1 and never ends, although each state has a way out.
+    # a trap: from state 1 nothing leads out, and it costs
+    p = np.array([[[0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]])
+    with pytest.raises(ValueError, match=NO_END.format(1)):
+        MDP(p).solve([-1.0, -1.0, 0.0], 1.0)
+
+
+def roundabout() -> MDP:
+    """Each state has a way to the end 3; states 1 and 2 may also lead to each other for ever."""
     leave, around = np.zeros((4, 4)), np.zeros((4, 4))
     leave[:, 3] = 1.0
     around[[0, 1, 2, 3], [3, 2, 1, 3]] = 1.0
-    with pytest.raises(ValueError, match=sentence.format(1)):
-        MDP([leave, around]).solve(np.zeros(4), 1.0)
-    with pytest.raises(ValueError, match=sentence.format(1)):
-        MDP([leave, around]).reward(np.zeros(4), 1.0)
+    return MDP([leave, around])
+
+
+def test_discount_one_is_refused_where_never_ending_pays_as_well() -> None:
+    # State 0 pays nothing and may be stayed in, but need not: it is not absorbing.
+    stay, go = np.eye(3), np.eye(3)[[1, 2, 2]]
+    mdp = MDP([stay, go], [[True, True], [False, True], [True, True]])
+    with pytest.raises(ValueError, match=NEVER_ENDS.format(0)):
+        mdp.solve([0, 5, 0], 1.0)
+    # Going round 1 -> 2 -> 1 earns nothing, or something, on average; then it costs.
+    for reward in ([0, 0, 0, 0], [0, 2, -2, 0], [0, 2, -1, 0]):
+        with pytest.raises(ValueError, match=NEVER_ENDS.format(1)):
+            roundabout().solve(reward, 1.0)
+    np.testing.assert_allclose(roundabout().solve([0, 1, -2, 0], 1.0), [0, 1, -1, 0], atol=1e-12)
+
+
+def test_an_action_that_costs_less_and_never_ends_is_not_where_it_begins() -> None:
+    """At a value of zero going round looks best; from there no value could be worked out."""
+    ending = MDP(roundabout().transitions, [[True, True]] * 3 + [[False, False]])
+    value = ending.solve(np.zeros(4), 1.0, action_reward=[-1.0, -0.1])
+    np.testing.assert_allclose(value, [-0.1, -1.0, -1.0, 0.0], atol=1e-12)
+
+
+def test_a_reward_without_discount_solves_nothing_and_is_not_refused() -> None:
+    value = np.array([0.0, 1.0, -1.0, 0.0])
+    found = roundabout().reward(value, 1.0).draws
+    np.testing.assert_allclose(found - found[3], [0.0, 1.0, -2.0, 0.0], atol=1e-12)
+    random_mdp(np.random.default_rng(0)).reward(np.zeros(7), 1.0)
+
+
+def best_proper_values(mdp: MDP, reward: Any) -> Any:
+    """Every stationary policy by itself: the largest values of those that end, by a linear solve."""
+    N, values = len(mdp.states), []
+    for rows in itertools.product(
+        *(range(low, max(high, low + 1)) for low, high in itertools.pairwise(mdp.start))
+    ):
+        acts = np.diff(mdp.start) > 0
+        p = np.where(acts[:, None], mdp.rows[np.minimum(rows, len(mdp.rows) - 1)], 0.0)
+        # proper when every power series of p ends
+        if np.abs(np.linalg.eigvals(p)).max() < 1.0 - 1e-9:
+            values.append(np.linalg.solve(np.eye(N) - p, reward))
+    return np.max(values, axis=0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_without_discount_the_best_of_all_policies_is_found(seed: int) -> None:
+    """Sparse random worlds in which some policies never end; the terminal state pays something."""
+    rng = np.random.default_rng(seed)
+    N, M = 5, 3
+    targets = rng.integers(N, size=(M, N, 2))
+    targets[0, :, 0] = np.arange(1, N + 1) % N  # the first action gets on at times
+    p = np.zeros((M, N, N))
+    for a, x, k in np.ndindex(M, N, 2):
+        p[a, x, targets[a, x, k]] += 0.5
+    available = np.ones((N, M), bool)
+    available[-1] = False
+    reward = np.append(-rng.exponential(size=N - 1), 3.0)
+    for mdp in (MDP(p, available), as_sparse(MDP(p, available))):
+        np.testing.assert_allclose(
+            mdp.solve(reward, 1.0), best_proper_values(MDP(p, available), reward), rtol=1e-9
+        )
+
+
+def test_without_discount_and_with_noise_the_equation_holds_where_steps_cost_enough() -> None:
+    """By its fixed point, iterated; where the best of two noises is more than a step costs, never."""
+    mdp, bonus = roundabout(), 1 / np.sqrt(np.pi)
+    ending = MDP(mdp.transitions, [[True, True]] * 3 + [[False, False]])
+    reward, value = np.array([0.0, -1.0, -1.5, 2.0]), np.zeros(4)
+    for _ in range(2000):
+        value = reward + expected_maximum(ending.rows @ value, ending.start)
+    np.testing.assert_allclose(ending.solve(reward, 1.0, noise=True), value, rtol=1e-10)
+    costly = np.array([0.0, -bonus - 0.01, -bonus - 0.01, 0.0])
+    assert np.isfinite(ending.solve(costly, 1.0, noise=True)).all()
+    with pytest.raises(ValueError, match="never ends earns, the noise of the best action counted"):
+        # going round alone has one noise a step, which is zero on average
+        ending.solve([0.0, 0.01, 0.01, 0.0], 1.0, noise=True)
+
+
+# --- states without actions ------------------------------------------------------------------------------------
+
+
+def ending_corridor() -> MDP:
+    """The corridor, whose end offers nothing; one more such state lies in the middle of the list."""
+    p = np.zeros((2, 5, 5))
+    p[0, [0, 1, 3], [1, 3, 4]] = 1.0
+    p[1, [0, 1, 3], [0, 1, 3]] = p[1, [0, 1, 3], [1, 2, 4]] = 0.5
+    available = [[True, True], [True, True], [False, False], [True, True], [False, False]]
+    return MDP(p, available, states=list("abcde"), actions=["walk", "dawdle"])
+
+
+@pytest.mark.parametrize("discount", [0.9, 1.0])
+@pytest.mark.parametrize("noise", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_state_without_actions_is_worth_its_reward(
+    discount: float, noise: bool, sparse: bool
+) -> None:
+    mdp = as_sparse(ending_corridor()) if sparse else ending_corridor()
+    reward = np.array([-1.0, -2.0, 7.0, -1.5, 3.0])
+    value = mdp.solve(reward, discount, noise=noise)
+    np.testing.assert_allclose(value[[2, 4]], [7.0, 3.0])
+    # Bellman's equation state by state, by hand
+    for x in (0, 1, 3):
+        worth = discount * (mdp.rows @ value)[mdp.start[x] : mdp.start[x + 1]]
+        best = worth.max()
+        if noise:
+            gap = (worth[0] - worth[1]) / np.sqrt(2.0)
+            best = worth[0] * norm.cdf(gap) + worth[1] * norm.cdf(-gap) + np.sqrt(2) * norm.pdf(gap)
+        assert value[x] == pytest.approx(reward[x] + best, abs=1e-10)
+    assert mdp.policy(value)[[2, 4]].tolist() == [-1, -1]
+    # backwards, with a constant that nobody knows: the ends are said to pay zero on average
+    v = discount * value if noise else value
+    found = mdp.reward(np.stack([v, v + 11.0]), discount, noise=noise)
+    level = np.where(mdp.available.any(axis=1), 5.0 * (1.0 - discount), 5.0)
+    np.testing.assert_allclose(found.draws, np.stack([reward - level] * 2), atol=1e-9)
+    assert "the states without actions pay zero on average" in found.note
+
+
+def test_a_path_ends_where_nothing_is_offered() -> None:
+    mdp, ends = ending_corridor(), []
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        path = mdp.simulate(rng, np.zeros(5), 50)
+        assert len(path.states) == len(path.actions) + 1
+        assert mdp.available[path.states[:-1], path.actions].all()
+        assert (
+            np.array(mdp.transitions)[path.actions, path.states[:-1], path.states[1:]] > 0
+        ).all()
+        ends.append(mdp.states[path.states[-1]])
+        d = mdp.decisions(path.states, path.actions)
+        assert len(d) == len(path.actions)
+    assert set(ends) == {"c", "e"}
+    short = mdp.simulate(rng, np.zeros(5), 1, start="a")
+    assert len(short.states) == len(short.actions) == 1
+    with pytest.raises(ValueError, match="state c offers no action: a path cannot start there"):
+        mdp.simulate(rng, np.zeros(5), 3, start="c")
+    with pytest.raises(ValueError, match="time 1: state c offers no action, so nothing is decided"):
+        mdp.decisions(["a", "c", "b"])
+    with pytest.raises(ValueError, match="time 2: state c offers no action"):
+        mdp.decisions(["a", "b", "c"], ["walk", "walk", "walk"])
+    with pytest.raises(ValueError, match="3 states and 2 actions"):
+        mdp.decisions(["a", "b", "d"], ["walk", "walk"])
 
 
 # --- the policy -----------------------------------------------------------------------------------------------
@@ -480,7 +620,7 @@ def test_refuses_bad_transitions() -> None:
         refused(
             r"^state 1, action 2: a transition probability is negative \(-0.5\)", wrap(spoilt(-0.5))
         )
-        refused("^state 0: no action is available", wrap(P), [[False] * 3, [True] * 3])
+        refused("^no action is available in any state", wrap(P), [[False] * 3] * 2)
     refused("table of numbers", [[["a"]]])
     refused("table of numbers", [[[0.5, 0.5], [1.0]]])
     refused("table of numbers", P * 1j)

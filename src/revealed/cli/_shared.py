@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
@@ -128,6 +129,23 @@ def progress(description: str, no_progress: bool) -> Iterator[None]:
 
     with progress_bar(description, show=False if no_progress else None):
         yield
+
+
+@contextmanager
+def data_warnings_as_messages() -> Iterator[None]:
+    """While data are read: what looks like a mistake in them is said in a sentence on stderr."""
+    from revealed.data.data_warning import DataWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DataWarning)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, DataWarning):
+            print_message(f"warning: {warning.message}")
+        else:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
 
 
 def check_seed(seed: int) -> int:

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from revealed.results.base import Posterior
 
 TABLE_SUFFIXES = ".csv, .csv.gz, .parquet or .pq"
+READ_SUFFIXES = ".csv, .csv.gz, .parquet, .pq, .xlsx or .dta"
 GAMES_SUFFIX = ".jsonl"
 
 # Arguments that several commands take.
 Table = Annotated[
     Path,
     typer.Argument(
-        help=f"The long table of decisions, {TABLE_SUFFIXES}; or games of Tetris, {GAMES_SUFFIX}.",
+        help=f"The long table of decisions, {READ_SUFFIXES}; or games of Tetris, {GAMES_SUFFIX}.",
         show_default=False,
     ),
 ]
@@ -47,6 +48,30 @@ GroupColumn = Annotated[str, column_option("Who decided, if that is recorded.")]
 AvailableColumn = Annotated[
     str | None, column_option("True or false: which actions were on offer.")
 ]
+
+
+def file_option(help_text: str, name: str) -> Any:
+    """An option that says how a CSV file is written, with its own list in the help."""
+    return typer.Option(
+        metavar=name,
+        help=help_text,
+        rich_help_panel="How a CSV file is written",
+        show_default=False,
+    )
+
+
+# Options of every command that reads a CSV file.
+CsvSep = Annotated[str | None, file_option('Between columns; default ",".', "CHARACTER")]
+CsvDecimal = Annotated[str | None, file_option('Before decimals; default ".".', "CHARACTER")]
+CsvEncoding = Annotated[
+    str | None, file_option("Of the text, such as latin-1; default utf-8.", "ENCODING")
+]
+
+
+def csv_format(sep: str | None, decimal: str | None, encoding: str | None) -> dict[str, str]:
+    """How a CSV file is written, as far as the options say so."""
+    given = {"sep": sep, "decimal": decimal, "encoding": encoding}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def is_games_file(table: Path) -> bool:

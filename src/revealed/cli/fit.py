@@ -28,17 +28,22 @@ from revealed.cli._shared import (
     NoProgress,
     Seed,
     check_seed,
+    data_warnings_as_messages,
     print_json,
     print_message,
 )
 from revealed.cli._tables import (
     GAMES_SUFFIX,
-    TABLE_SUFFIXES,
+    READ_SUFFIXES,
     ActionColumn,
     AvailableColumn,
+    CsvDecimal,
+    CsvEncoding,
+    CsvSep,
     DecisionColumn,
     GroupColumn,
     column_option,
+    csv_format,
     is_games_file,
     print_summary,
     read_tetris_decisions,
@@ -59,7 +64,7 @@ def fit(
     table: Annotated[
         Path,
         typer.Argument(
-            help=f"The long table of decisions, {TABLE_SUFFIXES}; a folder of Parquet files; "
+            help=f"The long table of decisions, {READ_SUFFIXES}; a folder of Parquet files; "
             f"or games of Tetris, {GAMES_SUFFIX}.",
             show_default=False,
         ),
@@ -180,6 +185,9 @@ def fit(
             "Tetris, a set: paper, bertsekas, dellacherie or rich."
         ),
     ] = None,
+    sep: CsvSep = None,
+    decimal: CsvDecimal = None,
+    encoding: CsvEncoding = None,
     resume: Annotated[
         bool,
         typer.Option(
@@ -236,11 +244,14 @@ def fit(
         "group": group,
         "available": available,
     }
-    data = (
-        _read_decisions(table, features, columns)
-        if transitions == "known"
-        else read_trajectories(table, episode=episode, state=state, action=action, group=group)
-    )
+    form = csv_format(sep, decimal, encoding)
+    roles = {"episode": episode, "state": state, "action": action, "group": group}
+    with data_warnings_as_messages():
+        data = (
+            _read_decisions(table, features, columns, form)
+            if transitions == "known"
+            else read_trajectories(table, **roles, **form)
+        )
     check_groups_known(data, groups, group)
     model = with_base_of(model, data)
     # The checkpoint lies beside the posterior that it becomes; of separate groups it is a folder.
@@ -318,19 +329,24 @@ def fit(
     print(f"Next: revealed report {out} --out report.html")
 
 
-def _read_decisions(table: Path, features: str | None, columns: dict[str, str | None]) -> Any:
+def _read_decisions(
+    table: Path, features: str | None, columns: dict[str, str | None], form: dict[str, str]
+) -> Any:
     """Decisions from recorded games, from one table, or from a folder that is read in chunks.
 
-    `columns` maps what a column holds to its name.
+    `columns` maps what a column holds to its name; `form` is how a CSV file is written.
     """
     from revealed.io.files import read_file
     from revealed.io.parquet_folder import scan_parquet
 
+    if form and (is_games_file(table) or table.is_dir()):
+        raise ValueError(f"{table}: this is no CSV file, so leave out --{', --'.join(form)}")
     if is_games_file(table):
         return read_tetris_decisions(table, features or "paper")
     # a folder is read chunk by chunk, a file at once
     read: Any = scan_parquet if table.is_dir() else read_file
-    return read(table, features=None if features is None else features.split(","), **columns)
+    picked = None if features is None else features.split(",")
+    return read(table, features=picked, **columns, **form)
 
 
 def _rows_have_equal_sums(d: Decisions) -> bool:

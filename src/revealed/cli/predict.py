@@ -8,17 +8,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from revealed._validation import check_writable
-from revealed.cli._shared import Json, NoProgress, Seed, check_seed, print_json, progress
+from revealed.cli._shared import (
+    Json,
+    NoProgress,
+    Seed,
+    check_seed,
+    data_warnings_as_messages,
+    print_json,
+    progress,
+)
 from revealed.cli._tables import (
     TABLE_SUFFIXES,
     ActionColumn,
     AvailableColumn,
+    CsvDecimal,
+    CsvEncoding,
+    CsvSep,
     DecisionColumn,
     GroupColumn,
     PosteriorFile,
     Table,
     check_table_suffix,
     column_option,
+    csv_format,
     is_games_file,
     load_choices,
     read_tetris_decisions,
@@ -54,6 +66,9 @@ def predict(
     action: ActionColumn = "action",
     group: GroupColumn = "group",
     available: AvailableColumn = None,
+    sep: CsvSep = None,
+    decimal: CsvDecimal = None,
+    encoding: CsvEncoding = None,
     seed: Seed = 0,
     no_progress: NoProgress = False,
     json: Json = False,
@@ -63,6 +78,7 @@ def predict(
     Example: `revealed predict posterior.nc decisions.csv --out predictions.csv`
     """
     from revealed.io.files import read_file
+    from revealed.io.table_files import read_names
 
     # Refuse what cannot be written before anything is read.
     check_table_suffix(out)
@@ -73,7 +89,8 @@ def predict(
     if is_games_file(table):
         d, chosen = read_tetris_decisions(table, post.names), "chosen"
     else:
-        if chosen is None and "chosen" in _column_names(table):
+        form = csv_format(sep, decimal, encoding)
+        if chosen is None and "chosen" in read_names(table, form):
             chosen = "chosen"
         columns = {
             "decision": decision,
@@ -82,7 +99,8 @@ def predict(
             "group": group,
             "available": available,
         }
-        d = read_file(table, features=post.names, **columns)
+        with data_warnings_as_messages():
+            d = read_file(table, features=post.names, **columns, **form)
     with progress("predicting", no_progress):
         predicted = _predict(post, d, method, new_groups, check_seed(seed))
         _write_table(predicted.to_dataframe(), out)
@@ -196,25 +214,6 @@ def _scores(predicted: Prediction) -> dict[str, Any]:
         "log_score": predicted.log_score,
         "calibration": {"error": bins.error, "bins": rows},
     }
-
-
-def _column_names(table: Path) -> list[str]:
-    """The column names of a table.
-
-    None where it cannot be read: reading it in full, which follows, explains that better.
-    """
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    try:
-        # only the schema is read, not the table
-        if table.name.lower().endswith((".parquet", ".pq")):
-            return list(pa.parquet.read_schema(table).names)
-        with pa.csv.open_csv(table) as file:
-            return list(file.schema.names)
-    except (OSError, pa.ArrowException):
-        return []
 
 
 def _write_table(table: Any, path: Path) -> None:

@@ -17,9 +17,11 @@ from revealed.cli._shared import (
     Seed,
     check_seed,
     console,
+    data_warnings_as_messages,
     print_json,
     print_message,
 )
+from revealed.cli._tables import READ_SUFFIXES, CsvDecimal, CsvEncoding, CsvSep, csv_format
 from revealed.io.atomic import atomic_open, atomic_write
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 Results = Annotated[
     Path,
     typer.Argument(
-        help="A row for each player in each game: .csv, .csv.gz, .parquet or .pq.",
+        help=f"A row for each player in each game: {READ_SUFFIXES}.",
         show_default=False,
     ),
 ]
@@ -51,10 +53,17 @@ def rank(
     position: Annotated[
         str,
         typer.Option(
-            help="The column of finishing positions; equal numbers tie, "
-            "DNF and the like are behind."
+            help="The column of finishing positions; equal numbers tie, as do T2 and =2; DNF and "
+            "other codes are behind."
         ),
     ] = "position",
+    score: Annotated[
+        str | None,
+        typer.Option(
+            help="A column to use in place of positions, of which the largest number is the best.",
+            show_default=False,
+        ),
+    ] = None,
     team: Annotated[
         str | None,
         typer.Option(help="The column of teams, if players play in teams.", show_default=False),
@@ -83,6 +92,9 @@ def rank(
             help="In --next, treat players never seen before as drawn from the population.",
         ),
     ] = False,
+    sep: CsvSep = None,
+    decimal: CsvDecimal = None,
+    encoding: CsvEncoding = None,
     draws: Annotated[int, typer.Option(help="Draws kept from each chain.")] = 1000,
     warmup: Annotated[int, typer.Option(help="Iterations before the first draw.")] = 500,
     chains: Annotated[int, typer.Option(help="Independent chains.")] = 4,
@@ -116,14 +128,17 @@ def rank(
     # None infers the sd of the skills
     prior = Flat() if flat else None if prior_sd is None else Normal(prior_sd)
     # The line-up is checked before the fit, which may take an hour.
-    rankings = read_rankings(
-        results,
-        game=game,
-        player=player,
-        position=position,
-        team=team,
-        winner_only=winner_only,
-    )
+    with data_warnings_as_messages():
+        rankings = read_rankings(
+            results,
+            game=game,
+            player=player,
+            position=position,
+            team=team,
+            winner_only=winner_only,
+            score=score,
+            **csv_format(sep, decimal, encoding),
+        )
     line_up = None if next_game is None else [name.strip() for name in next_game.split(",")]
     if line_up is not None:
         check_line_up(line_up, rankings.names, allow_new_players)

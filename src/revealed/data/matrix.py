@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed._types import Bools, Ints, Labels
+from revealed._types import Bools, Floats, Ints, Labels
 from revealed.data.decisions import Decisions
 
 
@@ -42,8 +42,13 @@ def decisions_from_matrix(
     return Decisions(X[order], start, chosen, names=names, ids=ids, groups=groups), order
 
 
-def marked_rows(y: Labels, classes: Labels, count: int) -> Bools:
-    """(count,) which rows the labels y mark as chosen: those with the second of two classes."""
+def marked_rows(y: Labels | None, classes: Labels, count: int) -> Bools | None:
+    """(count,) which rows the labels y mark as chosen: those with the second of two classes.
+
+    None where there are no labels.
+    """
+    if y is None:
+        return None
     if len(y) != count:
         raise ValueError(
             f"y has {len(y)} labels, but X has {count} rows; give one label for each row"
@@ -52,6 +57,53 @@ def marked_rows(y: Labels, classes: Labels, count: int) -> Bools:
     if unknown.any():
         raise ValueError(f"y holds the label {y[unknown][0]}, but fit saw only {classes.tolist()}")
     return np.asarray(y == classes[1])
+
+
+def two_classes(y: Labels) -> Labels:
+    """(2,) the labels in y, sorted, of which there are at most two; refuses a single one."""
+    classes = np.unique(y)
+    if len(classes) == 1:
+        raise ValueError(
+            f"y holds one class only, {classes[0]}; "
+            "give two, of which the larger marks the chosen rows"
+        )
+    return classes
+
+
+def check_no_extras(y: Any, decision: Any, group: Any) -> None:
+    """Refuse labels and ids beside Decisions, which have their own."""
+    for name, value in (("y", y), ("decision", decision), ("group", group)):
+        if value is not None:
+            raise ValueError(f"Decisions know their own choices and choice sets; leave out {name}")
+
+
+def decision_weights(weights: Any, decisions: Decisions, order: Ints | None) -> Floats:
+    """(T,) how much each decision counts.
+
+    weights: one for each row of a matrix, the same within a decision, or for each decision where
+    order is None. order: the row of the matrix behind each row of the decisions.
+    """
+    given = np.asarray(weights, dtype=np.float64)
+    count = len(decisions) if order is None else int(order.max()) + 1
+    if given.shape != (count,) or not (np.isfinite(given) & (given >= 0.0)).all():
+        what = "decision" if order is None else "row"
+        raise ValueError(
+            f"sample_weight must be {count} finite numbers, one for each {what}, none negative"
+        )
+    if not given.any():
+        raise ValueError("sample_weight is zero throughout; some decision must count")
+    if order is None:
+        return given
+    by_row = given[order]
+    first = by_row[decisions.start[:-1]]
+    differs = by_row != first[decisions.decision_of_row]
+    if differs.any():
+        t = decisions.decision_of_row[np.argmax(differs)]
+        raise ValueError(
+            f"decision {decisions.ids[t]}: its rows have different sample weights; "
+            "a decision counts as a whole"
+        )
+    return np.asarray(first)
 
 
 def _check_group(group: Any, count: int) -> Labels:

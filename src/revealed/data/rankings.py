@@ -14,6 +14,15 @@ from typing import Any
 import numpy as np
 
 from revealed._types import Bools, Ints
+from revealed.data.data_warning import warn_of_similar_labels
+from revealed.data.positions import (
+    group_by_game,
+    is_missing,
+    rank_of_position,
+    rank_of_score,
+    require_labels,
+    warn_of_scores,
+)
 
 Team = tuple[str, ...]
 """The players of one entry."""
@@ -21,10 +30,6 @@ Team = tuple[str, ...]
 # Entries that may share a rank. The likelihood of a tie has a term for every subset of the tied:
 # 256 for eight of them, and twice as many for each more.
 MAX_TIED = 8
-
-# Positions of those who did not take part: did not start, qualify, prequalify or practise;
-# withdrawn; excluded.
-ABSENT = ("DNS", "DNQ", "DNPQ", "DNP", "WD", "EX")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -212,8 +217,9 @@ class Rankings:
                 raise ValueError(
                     f"game {g} is {game!r}; a game is a list of its entries, best first"
                 )
-            listed.append([as_team(entry) for entry in game])
+            listed.append([as_team(entry, f"game {g}: ") for entry in game])
         names = tuple(dict.fromkeys(name for game in listed for team in game for name in team))
+        warn_of_similar_labels("players", names)
         position = {name: k for k, name in enumerate(names)}
         builder = _RankingsBuilder(names)
         for g, game in enumerate(listed):
@@ -226,9 +232,10 @@ class Rankings:
     def from_columns(
         game: Sequence[Any],
         player: Sequence[Any],
-        position: Sequence[Any],
+        position: Sequence[Any] | None = None,
         team: Sequence[Any] | None = None,
         winner_only: bool = False,
+        score: Sequence[Any] | None = None,
     ) -> Rankings:
         """Rankings from the columns of a long table, a row for each player in each game.
 
@@ -237,12 +244,16 @@ class Rankings:
         game, player
             What the game and the player are called.
         position
-            A number, equal for a tie; anything else ("DNF", or nothing) is behind all who have
-            one. Who did not take part ("DNS", "DNQ", "WD", ...) is left out.
+            A number, equal for a tie, which may also be written "T2" or "=2". Nothing, and the
+            codes DNF, RET, DSQ, DQ, NC, OTL, OCS, CUT, MC and MDF, are behind all who have a
+            number, in an order that is not known. Who did not take part is left out: DNS, DNC,
+            DNQ, DNPQ, DNP, WD and EX. Any other text is refused.
         team
             Players of one team in a game are one entry, with one position; optional.
         winner_only
             Whether to use only who won, and take the others for behind in no known order.
+        score
+            In place of positions: numbers of which the largest is the best, or the same codes.
 
         Returns
         -------
@@ -253,14 +264,27 @@ class Rankings:
         --------
         >>> rv.Rankings.from_columns(game=[1, 1], player=["ann", "bob"], position=[2, 1])
         <Rankings: 1 games of 2 players>
+        >>> goals = rv.Rankings.from_columns([1, 1], ["ann", "bob"], score=[0, 3])
+        >>> goals.game(0)[0]
+        [('bob',), ('ann',)]
         """
-        if not len(game) == len(player) == len(position) or (
+        places = position if score is None else score
+        if places is None or (position is not None and score is not None):
+            raise ValueError("give position, where 1 is the best, or score, where the largest is")
+        if not len(game) == len(player) == len(places) or (
             team is not None and len(team) != len(game)
         ):
             raise ValueError("game, player, position and team must be columns of the same length")
-        by_game = _group_by_game(game, player, position, team)
+        for what, labels in (("game", game), ("player", player), ("team", team)):
+            require_labels(what, [] if labels is None else labels)
+        rank = rank_of_position if score is None else rank_of_score
+        by_row = [rank(place, row) for row, place in enumerate(places)]
+        by_game = group_by_game(game, player, by_row, team)
         if not by_game:
             raise ValueError("there are no games in the table")
+        if score is None:
+            games = by_game.items()
+            warn_of_scores((g, [rank for rank, _ in unsorted.values()]) for g, unsorted in games)
         names = tuple(
             dict.fromkeys(
                 name
@@ -269,6 +293,7 @@ class Rankings:
                 for name in team
             )
         )
+        warn_of_similar_labels("players", names)
         index = {name: k for k, name in enumerate(names)}
         builder = _RankingsBuilder(names)
         for g, unsorted in by_game.items():
@@ -288,38 +313,6 @@ class Rankings:
             members = [[index[name] for name in team] for _, team in entries]
             builder.add(g, members, tied, n_ordered)
         return builder.build()
-
-
-def _group_by_game(
-    game: Sequence[Any],
-    player: Sequence[Any],
-    position: Sequence[Any],
-    team: Sequence[Any] | None,
-) -> dict[Any, dict[Any, tuple[float, list[str]]]]:
-    """For each game its entries, as rank and names.
-
-    Entries are keyed by player or by team. The rank is infinite where there is no position; the
-    absent are left out.
-    """
-    by_game: dict[Any, dict[Any, tuple[float, list[str]]]] = {}
-    for i, (g, name, written) in enumerate(zip(game, player, position, strict=True)):
-        # Absent is not last: who did not start was not beaten.
-        if isinstance(written, str) and written.strip().upper() in ABSENT:
-            continue
-        entries = by_game.setdefault(g, {})
-        key = ("player", str(name)) if team is None else ("team", team[i])
-        rank = _rank(written)
-        if key not in entries:
-            entries[key] = rank, [str(name)]
-            continue
-        if team is None:
-            raise ValueError(f"game {g}: {name} takes part twice")
-        # A team that is met again.
-        # Two positions that are no numbers count as equal: "DNF" and "retired" are both behind.
-        if entries[key][0] != rank and not (math.isinf(rank) and math.isinf(entries[key][0])):
-            raise ValueError(f"game {g}: the players of team {team[i]} have different positions")
-        entries[key][1].append(str(name))
-    return by_game
 
 
 def longest_tie(tied: Bools) -> int:
@@ -374,20 +367,16 @@ class _RankingsBuilder:
         return Rankings(self.names, players, member_start, start, tied, n_ordered, tuple(self.ids))
 
 
-def as_team(entry: Any) -> Team:
-    """An entry as the names in it: one for a player, several for a team."""
-    # A text is iterable too, letter by letter.
-    if isinstance(entry, str) or not isinstance(entry, Iterable):
-        return (str(entry),)
+def as_team(entry: Any, where: str = "") -> Team:
+    """An entry as the names in it: one for a player, several for a team.
+
+    where: how a message begins.
+    """
     if isinstance(entry, Mapping):
-        raise ValueError("an entry is a name or a tuple of names, not a mapping")
-    return tuple(str(name) for name in entry)
-
-
-def _rank(position: Any) -> float:
-    """The position as a number; infinity where it is none."""
-    try:
-        rank = float(position)
-    except (TypeError, ValueError):
-        return math.inf
-    return rank if math.isfinite(rank) else math.inf
+        raise ValueError(f"{where}an entry is a name or a tuple of names, not a mapping")
+    # A text is iterable too, letter by letter.
+    alone = isinstance(entry, str) or not isinstance(entry, Iterable)
+    names = (entry,) if alone else tuple(entry)
+    if any(map(is_missing, names)):
+        raise ValueError(f"{where}a name is missing; every entry needs one")
+    return tuple(map(str, names))

@@ -40,16 +40,9 @@ def collect_columns(frame: Any, columns: list[str]) -> dict[str, Arrow]:
     Each is one array of plain values, neither chunked nor categorical. A table without rows is
     refused.
     """
-    import narwhals as nw
     import pyarrow as pa
 
-    frame = frame.select(columns)
-    # Only the columns that are needed are ever computed.
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect("pyarrow")
-    if len(frame) == 0:
-        raise ValueError("the table has no rows; at least one decision is needed")
-    table = {}
+    frame, table = _collect(frame, columns), {}
     for name in columns:
         # Columns of Python objects may hold what Arrow has no type for.
         try:
@@ -65,3 +58,32 @@ def collect_columns(frame: Any, columns: list[str]) -> dict[str, Arrow]:
             values = values.dictionary_decode()
         table[name] = values
     return table
+
+
+def collect_lists(frame: Any, columns: list[str]) -> dict[str, list[Any]]:
+    """The columns as lists by name, with None where a value is missing.
+
+    A column may mix values of several kinds, such as the positions 1, 2 and "DNF".
+    """
+    frame, table = _collect(frame, columns), {}
+    for name in columns:
+        try:
+            table[name] = collect_columns(frame, [name])[name].to_pylist()
+        except ValueError:
+            listed = frame[name].to_list()
+            # NaN is the only value that differs from itself.
+            table[name] = [None if item is None or item != item else item for item in listed]
+    return table
+
+
+def _collect(frame: Any, columns: list[str]) -> Any:
+    """Some columns of a dataframe, read; a table without rows is refused."""
+    import narwhals as nw
+
+    frame = frame.select(columns)
+    # Only the columns that are needed are ever computed.
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect("pyarrow")
+    if len(frame) == 0:
+        raise ValueError("the table has no rows; at least one decision is needed")
+    return frame

@@ -18,9 +18,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed._types import Bools, Floats, Ints, Labels
+from revealed._types import Labels
+from revealed.data.data_warning import warn_of_similar_labels
 from revealed.data.decisions import Block, Decisions
+from revealed.io.column_values import encode_labels, read_feature, read_flags, read_groups
 from revealed.io.columns import Arrow, collect_columns, open_dataframe
+from revealed.io.table_checks import (
+    check_choices,
+    check_repeated_actions,
+    missing_column,
+    warn_of_features,
+)
 
 # Columns with a meaning of their own, which no feature may be called.
 RESERVED = frozenset({"decision", "action", "group", "chosen"})
@@ -39,6 +47,10 @@ def from_dataframe(
 ) -> Decisions:
     """Decisions from a long table: pandas, polars, pyarrow, or whatever narwhals understands.
 
+    What looks like a mistake comes with a DataWarning: a column taken for a feature that looks like
+    an id or is the same for all actions of every decision, labels that differ in case or blanks
+    only, an action that is twice in a decision. A row that is there twice is refused.
+
     Parameters
     ----------
     table
@@ -46,8 +58,8 @@ def from_dataframe(
     decision
         The column of decision ids, numbers or text.
     chosen
-        The column that marks the action chosen, true or false, or 1 or 0; None where choices were
-        not seen.
+        The column that marks the action chosen: true or false, yes or no, or 1 or 0, also as
+        text; None where choices were not seen.
     action
         The column of action labels; None, or no column called "action", keeps no labels.
     group
@@ -84,19 +96,12 @@ def from_dataframe(
     table = collect_columns(frame, list(dict.fromkeys([*roles, *picked])))
 
     # Which decision each row of the table belongs to, whether it was on offer, and chosen.
-    code, ids = _encode_labels(table, decision)
+    code, ids = encode_labels(table, decision)
     offered = np.ones(len(code), dtype=np.bool_)
     if available is not None:
-        offered = _read_flags(table, available, code, ids)
-    is_chosen = None if chosen is None else _read_flags(table, chosen, code, ids)
-    if is_chosen is not None:
-        _check_choices(is_chosen, offered, code, ids)
+        offered = read_flags(table, available, code, ids)
+    is_chosen = None if chosen is None else read_flags(table, chosen, code, ids)
     sizes = np.bincount(code[offered], minlength=len(ids))
-    if not sizes.all():
-        raise ValueError(
-            f"decision {ids[np.argmin(sizes)]}: no action is available; "
-            "every decision needs at least one"
-        )
 
     # The rows on offer, brought together by decision; a stable sort keeps the order of actions.
     start = np.concatenate([[0], np.cumsum(sizes)])
@@ -105,18 +110,33 @@ def from_dataframe(
     rows = np.empty((len(order), len(picked)))
     # One column at a time: a wide table is never held twice.
     for k, name in enumerate(picked):
-        rows[:, k] = _read_feature(table, name, order, code, ids)
+        rows[:, k] = read_feature(table, name, order, code, ids, features is not None)
     labels = None
     if action is not None:
-        kind, names = _encode_labels(table, action)
+        kind, names = encode_labels(table, action)
         labels = names[kind[order]]
+        warn_of_similar_labels(f"column {action!r}", names)
+        check_repeated_actions(rows, kind[order], names, code[order], ids)
+    if is_chosen is not None:
+        check_choices(is_chosen, offered, code, ids)
+    if not sizes.all():
+        raise ValueError(
+            f"decision {ids[np.argmin(sizes)]}: no action is available; "
+            "every decision needs at least one"
+        )
+    groups = None if group is None else read_groups(table, group, order, start, ids)
+    if groups is not None:
+        warn_of_similar_labels(f"column {group!r}", dict.fromkeys(groups.tolist()))
+    # Where no choices were seen nothing is learnt, and a feature may well be the same for all.
+    if features is None and is_chosen is not None:
+        warn_of_features(rows, picked, start, order)
     return Decisions(
         rows,
         start,
         None if is_chosen is None else np.flatnonzero(is_chosen[order]) - start[:-1],
         names=picked,
         actions=labels,
-        groups=None if group is None else _read_groups(table, group, order, start, ids),
+        groups=groups,
         group_name=group,
         blocks=blocks,
         ids=ids,
@@ -196,9 +216,9 @@ def _is_reserved(name: str) -> bool:
     """Whether a column is no feature unless asked for.
 
     Columns with a meaning of their own, and the row numbers that pandas writes to files: without a
-    name in CSV, as __index_level_0__ in Parquet.
+    name in CSV, as __index_level_0__ in Parquet, which it reads itself as Unnamed: 0.
     """
-    return name in RESERVED or name == "" or name.startswith("__index_level_")
+    return name in RESERVED or name == "" or name.startswith(("__index_level_", "Unnamed: "))
 
 
 def _pick_features(
@@ -211,142 +231,11 @@ def _pick_features(
         picked = [features] if isinstance(features, str) else list(features)
     for name in [*roles, *picked]:
         if name not in columns:
-            hint = "; pass chosen=None if choices were not seen" if name == "chosen" else ""
-            raise ValueError(
-                f"the table has no column {name!r}, only {', '.join(map(repr, columns))}{hint}"
-            )
+            raise ValueError(missing_column(name, columns))
     # A table of labels alone says nothing of why an action was chosen.
     if not picked:
         raise ValueError(f"the table has no feature column, only {', '.join(map(repr, columns))}")
     return picked
-
-
-def _encode_labels(table: dict[str, Arrow], name: str) -> tuple[Ints, Labels]:
-    """A column of labels as positions in a list of distinct labels, and that list.
-
-    Labels are in the order in which they first appear; none may be missing.
-    """
-    import pyarrow as pa
-
-    column = table[name]
-    if pa.types.is_floating(column.type):
-        # NaN counts as missing too.
-        column = pa.array(column.to_numpy(zero_copy_only=False), from_pandas=True)
-    if column.null_count:
-        row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-        raise ValueError(
-            f"row {row} of the table: column {name!r} has no value; every row needs one"
-        )
-    try:
-        coded = column.dictionary_encode()
-    except pa.ArrowException:
-        raise ValueError(
-            f"column {name!r} holds {column.type}; labels must be numbers or text"
-        ) from None
-    labels = coded.dictionary.to_numpy(zero_copy_only=False)
-    if labels.dtype == object and isinstance(labels[0], str):
-        labels = labels.astype(np.str_)
-    return coded.indices.to_numpy().astype(np.int64), labels
-
-
-def _numbers(column: Arrow) -> Floats | None:
-    """The column as floats, missing values as NaN; None where it does not hold numbers."""
-    import pyarrow as pa
-
-    # Booleans count as 0 and 1, and a column of nothing as missing numbers.
-    kinds = (
-        pa.types.is_integer,
-        pa.types.is_floating,
-        pa.types.is_boolean,
-        pa.types.is_decimal,
-        pa.types.is_null,
-    )
-    if not any(kind(column.type) for kind in kinds):
-        return None
-    numbers: Floats = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return numbers
-
-
-def _read_flags(table: dict[str, Arrow], name: str, code: Ints, ids: Labels) -> Bools:
-    """(rows,) a column of true and false, or of 1 and 0, as booleans.
-
-    code, ids: which decision each row belongs to, to name the one with a mistake.
-    """
-    numbers = _numbers(table[name])
-    if numbers is None:
-        raise ValueError(
-            f"column {name!r} holds {table[name].type}; it must hold true or false, or 1 or 0"
-        )
-    # A missing value is NaN here, and neither 0 nor 1.
-    wrong = np.flatnonzero((numbers != 0) & (numbers != 1))
-    if wrong.size:
-        where, what = ids[code[wrong[0]]], numbers[wrong[0]]
-        held = "no value" if np.isnan(what) else f"{what:g}"
-        raise ValueError(
-            f"decision {where}: column {name!r} holds {held}; it must hold true or false, or 1 or 0"
-        )
-    return numbers.astype(np.bool_)
-
-
-def _check_choices(is_chosen: Bools, offered: Bools, code: Ints, ids: Labels) -> None:
-    """Check that one action of each decision is marked chosen, and that it was on offer."""
-    marked = np.bincount(code[is_chosen], minlength=len(ids))
-    wrong = np.flatnonzero(marked != 1)
-    if wrong.size:
-        count = marked[wrong[0]]
-        found = "no action is" if count == 0 else f"{count} actions are"
-        raise ValueError(f"decision {ids[wrong[0]]}: {found} marked chosen; exactly one must be")
-    # A contradiction in the table, more likely a mistake than a miracle.
-    lost = code[is_chosen & ~offered]
-    if lost.size:
-        raise ValueError(
-            f"decision {ids[lost.min()]}: the chosen action is marked as not available; "
-            "what was chosen was on offer"
-        )
-
-
-def _read_feature(
-    table: dict[str, Arrow], name: str, order: Ints, code: Ints, ids: Labels
-) -> Floats:
-    """(P,) a column of numbers in the order of the decisions' rows.
-
-    order: which rows of the table, in which order. Missing, NaN and infinite values are refused by
-    decision and column.
-    """
-    numbers = _numbers(table[name])
-    if numbers is None:
-        raise ValueError(
-            f"column {name!r} is not numeric ({table[name].type}); "
-            "pass features=[...] to pick the columns"
-        )
-    # Rows that were not on offer may hold anything.
-    kept = numbers[order]
-    wrong = np.flatnonzero(~np.isfinite(kept))
-    if wrong.size:
-        raise ValueError(
-            f"decision {ids[code[order[wrong[0]]]]}, column {name!r}: "
-            "a feature is missing, NaN or infinite; all features must be finite numbers"
-        )
-    return kept
-
-
-def _read_groups(
-    table: dict[str, Arrow], name: str, order: Ints, start: Ints, ids: Labels
-) -> Labels:
-    """(T,) the label of who decided; the rows of a decision must agree."""
-    code, labels = _encode_labels(table, name)
-    code = code[order]
-    # Every row of a decision is compared with its first.
-    first = code[start[:-1]]
-    decision = np.repeat(np.arange(len(ids)), np.diff(start))
-    wrong = np.flatnonzero(code != first[decision])
-    if wrong.size:
-        t = decision[wrong[0]]
-        raise ValueError(
-            f"decision {ids[t]}: column {name!r} holds both {labels[first[t]]} and "
-            f"{labels[code[wrong[0]]]}; one decision belongs to one group"
-        )
-    return labels[first]
 
 
 def _to_arrow(what: str, labels: Labels) -> Arrow:

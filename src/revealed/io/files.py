@@ -1,33 +1,44 @@
-"""Long tables in files, Parquet or CSV: decisions read and written, and columns of other tables."""
+"""Long tables in files: decisions read and written, and columns of other tables."""
 
 from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from revealed.data.decisions import Decisions
 from revealed.io.atomic import atomic_open
-from revealed.io.columns import Arrow, collect_columns, open_dataframe
+from revealed.io.column_values import is_text
+from revealed.io.columns import Arrow, collect_lists, open_dataframe
 from revealed.io.dataframes import from_dataframe, to_dataframe
+from revealed.io.table_checks import missing_column
+from revealed.io.table_files import (
+    CsvFormat,
+    csv_options,
+    format_of,
+    format_to_write,
+    read_csv_table,
+    read_parquet_table,
+    read_table,
+)
 
 
 def read_file(path: str | os.PathLike[str], **options: Any) -> Decisions:
-    """Decisions from a .parquet (.pq) or .csv (.csv.gz) file.
+    """Decisions from a .parquet (.pq), .csv (.csv.gz), .xlsx or .dta file.
 
     Parameters
     ----------
     path
-        A file whose name ends with .parquet, .pq, .csv or .csv.gz.
+        A file whose name ends with .parquet, .pq, .csv, .csv.gz, .xlsx or .dta. The first sheet of
+        an Excel file and the table of a Stata file are read by pandas, where it is installed.
     **options
-        Those of `from_dataframe`.
+        Those of `from_dataframe`, and of a CSV file those of `read_csv`.
 
     Returns
     -------
     Decisions
-        As `read_parquet` or `read_csv` reads them.
+        As `read_parquet`, `read_csv` or `from_dataframe` reads them.
 
     Examples
     --------
@@ -36,8 +47,10 @@ def read_file(path: str | os.PathLike[str], **options: Any) -> Decisions:
     >>> rv.read_file("drinks.csv")
     <Decisions: 1 decisions of 2 actions, 2 coefficients, dense>
     """
-    read = read_parquet if _format(path) == "parquet" else read_csv
-    return read(path, **options)
+    if format_of(path) in ("csv", "csv.gz"):
+        return read_csv(path, **options)
+    form = {name: options.pop(name) for name in csv_options() if name in options}
+    return from_dataframe(read_table(path, csv_format=form), **options)
 
 
 def read_parquet(path: str | os.PathLike[str], **options: Any) -> Decisions:
@@ -62,10 +75,17 @@ def read_parquet(path: str | os.PathLike[str], **options: Any) -> Decisions:
     >>> rv.read_parquet("drinks.parquet", features=["tea"]).names
     ('tea',)
     """
-    return from_dataframe(_read_parquet_table(path), **options)
+    return from_dataframe(read_parquet_table(path), **options)
 
 
-def read_csv(path: str | os.PathLike[str], **options: Any) -> Decisions:
+def read_csv(
+    path: str | os.PathLike[str],
+    *,
+    sep: str = ",",
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    **options: Any,
+) -> Decisions:
     """Decisions from a CSV file, plain or .gz.
 
     Labels are numbers when all of them are written as numbers are, and otherwise stay as they
@@ -75,6 +95,11 @@ def read_csv(path: str | os.PathLike[str], **options: Any) -> Decisions:
     ----------
     path
         A CSV file with a long table and a line of column names.
+    sep, decimal
+        What is between two columns, and before the decimals of a number: ";" and "," in files of
+        many spreadsheets.
+    encoding
+        Of the text, such as "latin-1", "cp1252" or "utf-16".
     **options
         Those of `from_dataframe`.
 
@@ -92,23 +117,10 @@ def read_csv(path: str | os.PathLike[str], **options: Any) -> Decisions:
     >>> d, d.actions.tolist()
     (<Decisions: 1 decisions of 2 actions, 1 coefficients, dense>, ['bus', 'car'])
     """
-    import pyarrow as pa
-    import pyarrow.csv
-
     # Columns of labels are read as text, so that 007 does not become 7.
     labels = {options.get(role, role) for role in ("decision", "action", "group")}
     labels -= {None, *(options.get("features") or ())}
-    with reading(path, "CSV"):
-        table = pa.csv.read_csv(
-            path,
-            # A quoted label may hold a line break.
-            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
-            convert_options=pa.csv.ConvertOptions(
-                column_types={name: pa.string() for name in labels},
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
+    table = read_csv_table(path, labels, CsvFormat(sep, decimal, encoding))
     # Labels that all look like numbers become numbers after all.
     for at, name in enumerate(table.column_names):
         if name in labels:
@@ -136,7 +148,7 @@ def write_file(decisions: Decisions, path: str | os.PathLike[str]) -> None:
     import pyarrow.csv
     import pyarrow.parquet
 
-    kind = _format(path)
+    kind = format_to_write(path)
     # The table is made before the file, so that a mistake leaves no file.
     table = to_dataframe(decisions)
     if kind != "parquet":
@@ -153,79 +165,30 @@ def write_file(decisions: Decisions, path: str | os.PathLike[str]) -> None:
 
 
 def read_columns(
-    table: Any, names: Sequence[str], optional: Sequence[str] = ()
+    table: Any,
+    names: Sequence[str],
+    optional: Sequence[str] = (),
+    csv_format: Mapping[str, Any] | None = None,
 ) -> dict[str, list[Any]]:
-    """Some columns of a dataframe or of a .parquet, .pq, .csv or .csv.gz file, as lists.
+    """Some columns of a dataframe or of a file, as lists.
 
     The text of a CSV file stays as it was written. optional: columns that need not be there.
+    csv_format: how a CSV file is written, where that is not as usual.
     """
-    import pyarrow as pa
-    import pyarrow.csv
-
+    unknown = set(csv_format or {}) - set(csv_options())
+    if unknown:
+        raise TypeError(f"there is no argument {', '.join(sorted(unknown))}")
     if isinstance(table, str | os.PathLike):
-        path = table
-        if _format(path) == "parquet":
-            table = _read_parquet_table(path)
-        else:
-            as_text = pa.csv.ConvertOptions(
-                column_types={name: pa.string() for name in (*names, *optional)},
-                strings_can_be_null=True,
-            )
-            with reading(path, "CSV"):
-                table = pa.csv.read_csv(path, convert_options=as_text)
-    # A file is a pyarrow table by now; a dataframe is taken as it is.
+        table = read_table(table, (*names, *optional), csv_format, quoted_null=True)
+    elif csv_format:
+        raise ValueError(f"a dataframe is read already, so leave out {', '.join(csv_format)}")
+    # A file is a table by now; a dataframe is taken as it is.
     frame, columns = open_dataframe(table)
     for name in names:
         if name not in columns:
-            raise ValueError(
-                f"the table has no column {name!r}, only {', '.join(map(repr, columns))}"
-            )
+            raise ValueError(missing_column(name, columns))
     found = [name for name in optional if name in columns]
-    collected = collect_columns(frame, [*names, *found])
-    return {name: column.to_pylist() for name, column in collected.items()}
-
-
-def _format(path: str | os.PathLike[str]) -> str:
-    """The format that the ending of a file's name stands for: "parquet", "csv" or "csv.gz"."""
-    name = os.fspath(path).lower()
-    for ending, kind in (
-        (".parquet", "parquet"),
-        (".pq", "parquet"),
-        (".csv", "csv"),
-        (".csv.gz", "csv.gz"),
-    ):
-        if name.endswith(ending):
-            return kind
-    raise ValueError(f"{path}: the file name must end with .parquet, .pq, .csv or .csv.gz")
-
-
-def _read_parquet_table(path: str | os.PathLike[str]) -> Arrow:
-    """The table in a Parquet file, as pyarrow reads it.
-
-    A file that is missing, a folder, or no Parquet file is refused in a sentence that names it.
-    """
-    import pyarrow.parquet as pq
-
-    with reading(path, "Parquet"), pq.ParquetFile(path) as file:
-        return file.read()
-
-
-@contextmanager
-def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
-    """While a file is read: what goes wrong becomes one sentence that names the file."""
-    import pyarrow as pa
-
-    # Asked beforehand, because the library's messages about these say little.
-    if os.path.isdir(path):
-        raise ValueError(f"{path}: this is a folder; give the {kind} file itself")
-    if not os.path.exists(path):
-        raise ValueError(f"{path}: there is no such file")
-    try:
-        yield
-    except (OSError, EOFError, pa.ArrowException) as error:
-        # The library's own reason, as far as its first line.
-        reason = str(error).strip().partition("\n")[0].rstrip(".")
-        raise ValueError(f"{path}: this is not a {kind} file that can be read ({reason})") from None
+    return collect_lists(frame, [*names, *found])
 
 
 def _infer_type(text: Arrow) -> Arrow:
@@ -252,7 +215,7 @@ def _check_csv_keeps_labels(table: Arrow) -> None:
             column = table[name].unique()
             # What reading would make of what writing writes.
             back = _infer_type(column.cast(pa.string()))
-            if pa.types.is_string(back.type) != pa.types.is_string(column.type):
+            if is_text(back.type) != is_text(column.type):
                 raise ValueError(
                     f"the labels in column {name!r}, such as {column[0]}, would come back from CSV "
                     "as another type; write .parquet, or change the labels"

@@ -14,7 +14,7 @@ import numpy as np
 from revealed._types import Floats
 from revealed.data.decisions import Block, Decisions
 from revealed.io.dataframes import from_dataframe
-from revealed.io.files import reading
+from revealed.io.table_files import reading
 
 
 @dataclass(frozen=True)

@@ -54,18 +54,24 @@ def read_rankings(
     position: str = "position",
     team: str | None = None,
     winner_only: bool = False,
+    score: str | None = None,
+    **csv_format: Any,
 ) -> Rankings:
     """The results of games from a long table, with a row for each player in each game.
 
     Parameters
     ----------
     table
-        Any dataframe, or the path of a .csv or .parquet file.
+        Any dataframe, or the path of a .csv, .parquet, .xlsx or .dta file.
     game, player, position, team
-        The table's columns. A position is a number, equal for a tie; anything else, such as "DNF",
-        is behind all who have one. Players of one team in a game are one entry.
+        The table's columns. A position is a number, equal for a tie, or a code such as "DNF", as
+        `Rankings.from_columns` lists them. Players of one team in a game are one entry.
     winner_only
         Use who won and nothing else.
+    score
+        A column to use in place of positions: numbers of which the largest is the best.
+    **csv_format
+        Of a CSV file: `sep`, `decimal` and `encoding`, as in `read_csv`.
 
     Returns
     -------
@@ -79,9 +85,17 @@ def read_rankings(
     >>> rv.read_rankings(pa.table(rows)).game(0)[0]
     [('bob',), ('ann',)]
     """
-    asked = [game, player, position, *([] if team is None else [team])]
-    columns = read_columns(table, asked)
+    if score is not None and position != "position":
+        raise ValueError("give position, where 1 is the best, or score, where the largest is")
+    place = position if score is None else score
+    asked = [game, player, place, *([] if team is None else [team])]
+    columns = read_columns(table, asked, csv_format=csv_format)
     teams = None if team is None else columns[team]
     return Rankings.from_columns(
-        columns[game], columns[player], columns[position], teams, winner_only
+        columns[game],
+        columns[player],
+        columns[place] if score is None else None,
+        teams,
+        winner_only,
+        score=None if score is None else columns[place],
     )

@@ -18,13 +18,14 @@ def read_trajectories(
     group: str = "group",
     states: Any = None,
     actions: Any = None,
+    **csv_format: Any,
 ) -> Trajectories:
     """Trajectories from a long table, with a row for each time, in the order of time.
 
     Parameters
     ----------
     table
-        Any dataframe, or the path of a .csv or .parquet file.
+        Any dataframe, or the path of a .csv, .parquet, .xlsx or .dta file.
     episode, state, action, group
         The table's columns. Without a column of episodes there is one trajectory, without one of
         groups nobody says whose they are. The last row of an episode may lack its action: it is
@@ -32,6 +33,8 @@ def read_trajectories(
     states, actions
         All labels, or how many there are; default: those of the table, in alphabetical order, or
         positions where the table has whole numbers.
+    **csv_format
+        Of a CSV file: `sep`, `decimal` and `encoding`, as in `read_csv`.
 
     Returns
     -------
@@ -46,7 +49,7 @@ def read_trajectories(
     >>> seen, seen.states
     (<Trajectories: 1 trajectories, 2 decisions, 2 states, 2 actions>, ('away', 'home'))
     """
-    columns = read_columns(table, [state, action], optional=[episode, group])
+    columns = read_columns(table, [state, action], optional=[episode, group], csv_format=csv_format)
     visited, chosen = columns[state], columns[action]
     episodes = columns.get(episode, [0] * len(visited))
     for row, label in enumerate(visited):

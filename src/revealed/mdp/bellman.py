@@ -5,7 +5,7 @@
 
 Forwards, a reward and a discount determine the value; backwards, a value and a discount determine
 the reward. In this module an MDP is its stacked rows: rows[start[x]:start[x + 1]] is R_x, and
-`offered` is the action of each row.
+`offered` is the action of each row. A state without rows ends the path: its best next is zero.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 from scipy.special import ndtr
 
-from revealed._types import Floats, Ints
+from revealed._types import Bools, Floats, Ints
 from revealed.data.decisions import Rows
 
 
@@ -34,6 +34,12 @@ class BellmanSettings:
     max_newton_steps: int = 1000
     # Utilities held at once when there are many draws: 32 MB. More cost memory, fewer time.
     utilities_at_a_time: int = 4_000_000
+    # By how much the equation may be violated without a discount, in units of the largest reward of
+    # a step: larger takes a diverging value for a solution, smaller refuses values above 1e9 steps.
+    max_residual: float = 1e-6
+    # Without a discount, actions worse than the best by less than this share of the largest value
+    # count as equally good: far above rounding, far below what a step costs.
+    tie: float = 1e-9
 
 
 SETTINGS = BellmanSettings()
@@ -53,6 +59,9 @@ class Reward:
     states are free of all this, so each draw is centred: it sums to zero over the states. With
     discount 1 an absorbing state earns zero, so ``draws - draws[..., [absorbing]]`` is the reward
     itself.
+
+    A state without actions earns its value, once: c more on every value is c more there. Where
+    there are such states, each draw is instead made to sum to zero over them.
 
     Attributes
     ----------
@@ -109,15 +118,22 @@ def recover_reward(
 
     best_next = map_draws(rows, offered, v, action_reward, best)
     discounted = noise or action_reward is not None
-    return reward_from_value(states, v, best_next, discount, discounted)
+    terminal = np.diff(start) == 0
+    return reward_from_value(states, v, best_next, discount, discounted, terminal)
 
 
 def reward_from_value(
-    states: tuple[Any, ...], v: Floats, best_next: Floats, discount: float, discounted: bool
+    states: tuple[Any, ...],
+    v: Floats,
+    best_next: Floats,
+    discount: float,
+    discounted: bool,
+    terminal: Bools | None = None,
 ) -> Reward:
     """The reward from values v (..., N) and the best (..., N) of what each state leads to.
 
-    discounted: whether v is discount V, rather than V itself.
+    discounted: whether v is discount V, rather than V itself. terminal: (N,) which states offer
+    no action; default none.
     """
     if discounted:
         # v = discount V, so V = v / discount, and v is what the rows are averaged over.
@@ -129,37 +145,72 @@ def reward_from_value(
         f"known up to an additive constant: c more on every value is {shift} more on every reward"
     )
     if discount == 1.0:
-        note = "known up to an additive constant, which the zero reward of an absorbing state fixes"
+        note = (
+            "known up to an additive constant, "
+            "which the zero reward of an absorbing state fixes where there is one"
+        )
+    if terminal is not None and terminal.any():
+        # c more on every value V is c more on these rewards, and c (1 - discount) on the others.
+        level = draws[..., terminal].mean(axis=-1, keepdims=True)
+        note = (
+            "where the states without actions pay zero on average: "
+            "c more for them would be c (1 - discount) more for every other state"
+        )
+        return Reward(draws - level * np.where(terminal, 1.0, 1.0 - discount), states, note)
     # The constant that is not identified is taken out of every draw.
     return Reward(draws - draws.mean(axis=-1, keepdims=True), states, note)
 
 
 def solve_bellman(
-    rows: Rows, start: Ints, reward: Floats, action_reward: Floats, discount: Floats, noise: bool
+    rows: Rows,
+    start: Ints,
+    reward: Floats,
+    action_reward: Floats,
+    discount: Floats,
+    noise: bool,
+    shares: Floats | None = None,
+    check: Callable[[Floats], None] | None = None,
 ) -> Floats:
     """Bellman forwards: the value (N,), with action rewards (P,) and a discount (N,) each state.
 
     A state with discount 0 and no reward has value 0: that is how an absorbing state ends the sum.
     Newton's method on a convex equation: from any start, the first step lands below the answer
     and the others climb.
+
+    shares: (P,) the policy to begin with; default the best for a value of zero. check: is given the
+    shares of each policy before its value is worked out, and may refuse it. Where it is given the
+    equation need not have a solution, and an ArithmeticError says that none was found.
     """
     # With noise, an action's share is the probability that it is the best.
     best_and_shares = expected_maximum_and_shares if noise else maximum_and_shares
     discount_of_row = np.repeat(discount, np.diff(start))
+
+    def derivative(shares: Floats) -> Rows:
+        # Of the best next value: the rows averaged by the shares of the actions.
+        averaging = sp.csr_array(
+            (discount_of_row * shares, np.arange(len(shares)), start),
+            shape=(len(reward), len(shares)),
+        )
+        return averaging @ rows
+
+    # Without a contraction a residual that is small beside a huge value proves nothing.
+    step = np.abs(reward).max() + np.abs(action_reward).max() + 1.0
+    largest = np.inf if check is None else SETTINGS.max_residual * step
     value = np.zeros(len(reward))
     with np.errstate(over="ignore", invalid="ignore"):
+        if shares is not None:
+            paid = reward + reduce_by_state(np.add, shares * action_reward, start, 0.0)
+            value = _newton_step(derivative(shares), paid)
         for _ in range(SETTINGS.max_newton_steps):
             best, shares = best_and_shares(action_reward + discount_of_row * (rows @ value), start)
             # By how much the equation is violated; zero at the answer.
             residual = reward + best - value
-            solved = np.abs(residual).max() <= 1e-13 * max(1.0, np.abs(value).max())
-            # The derivative of the best next value: the rows averaged by the shares of the actions.
-            averaging = sp.csr_array(
-                (discount_of_row * shares, np.arange(len(shares)), start),
-                shape=(len(value), len(shares)),
-            )
+            size = np.abs(residual).max()
+            solved = size <= min(1e-13 * max(1.0, np.abs(value).max()), largest)
+            if check is not None:
+                check(shares)
             try:
-                value = value + _newton_step(averaging @ rows, residual)
+                value = value + _newton_step(derivative(shares), residual)
             except (np.linalg.LinAlgError, RuntimeError):
                 break
             # Overflow, with huge rewards or a discount that rounds to one.
@@ -168,6 +219,8 @@ def solve_bellman(
             # Refined once more by this last step, which matters when the discount is almost 1.
             if solved:
                 return value
+    if check is not None:
+        raise ArithmeticError("no solution was found")
     raise ValueError(
         "Bellman's equation cannot be solved in floating point; "
         "give smaller rewards or a smaller discount"
@@ -219,7 +272,7 @@ def maximum_and_shares(utilities: Floats, start: Ints) -> tuple[Floats, Floats]:
     best, sizes = _maximum(utilities, start), np.diff(start)
     # Exact equality: the largest is one of the numbers themselves.
     is_best = (utilities == np.repeat(best, sizes, axis=-1)).astype(np.float64)
-    count = np.add.reduceat(is_best, start[:-1], axis=-1)
+    count = reduce_by_state(np.add, is_best, start, 1.0)
     return best, is_best / np.repeat(count, sizes, axis=-1)
 
 
@@ -229,8 +282,11 @@ def expected_maximum(utilities: Floats, start: Ints) -> Floats:
     `utilities` is (..., P), and utilities[..., start[x]:start[x + 1]] are the actions of state x.
     With m the largest u, the mean is m plus the integral of Phi(z) - prod_a Phi(z + m - u(a)):
     both terms are distribution functions, the first with mean zero. The integrand is smooth and
-    never negative.
+    never negative. A state without actions has mean zero.
     """
+    acts = np.diff(start) > 0
+    if not acts.all():
+        return _with_zeros(expected_maximum(utilities, _starts_of(start, acts)), acts)
     best, gap = _gaps_to_best(utilities, start)
     # The trapezoid rule; its error falls faster than any power of the spacing.
     area = np.zeros_like(best)
@@ -245,6 +301,10 @@ def expected_maximum_and_shares(utilities: Floats, start: Ints) -> tuple[Floats,
     The gradient is how probably each action is the best of its state: the integral of
     phi(z + m - u(a)) times the product of the other actions' Phi.
     """
+    acts = np.diff(start) > 0
+    if not acts.all():
+        means, shares = expected_maximum_and_shares(utilities, _starts_of(start, acts))
+        return _with_zeros(means, acts), shares
     best, gap = _gaps_to_best(utilities, start)
     area, shares, sizes = np.zeros_like(best), np.zeros_like(gap), np.diff(start)
     for z in NODES:
@@ -257,12 +317,43 @@ def expected_maximum_and_shares(utilities: Floats, start: Ints) -> tuple[Floats,
     return best + spacing * area, shares * (spacing / np.sqrt(2.0 * np.pi))
 
 
-def _maximum(utilities: Floats, start: Ints) -> Floats:
-    """(..., N) the largest utility of each state.
+def reduce_by_state(
+    operation: np.ufunc, of_rows: np.ndarray[Any, Any], start: Ints, empty: Any
+) -> np.ndarray[Any, Any]:
+    """(..., N) a sum, maximum or the like over the rows (..., P) of each state.
 
-    `reduceat` takes the maximum over the rows from one start to the next.
+    empty: what a state without rows gets.
     """
-    return np.asarray(np.maximum.reduceat(utilities, start[:-1], axis=-1))
+    acts = np.diff(start) > 0
+    # `reduceat` takes the rows from one start to the next, and knows no empty run.
+    found = operation.reduceat(of_rows, start[:-1][acts], axis=-1)
+    if acts.all():
+        return np.asarray(found)
+    out = np.full((*found.shape[:-1], len(acts)), empty, dtype=found.dtype)
+    out[..., acts] = found
+    return out
+
+
+def state_of_row(start: Ints) -> Ints:
+    """(P,) the state that each row belongs to, as a position."""
+    return np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
+def _starts_of(start: Ints, acts: Bools) -> Ints:
+    """Where the rows of those states begin that have any, and the number of rows."""
+    return np.append(start[:-1][acts], start[-1])
+
+
+def _with_zeros(numbers: Floats, acts: Bools) -> Floats:
+    """(..., N) numbers of the states that act, with zeros for the others."""
+    out = np.zeros((*numbers.shape[:-1], len(acts)))
+    out[..., acts] = numbers
+    return out
+
+
+def _maximum(utilities: Floats, start: Ints) -> Floats:
+    """(..., N) the largest utility of each state; zero where there is no action."""
+    return reduce_by_state(np.maximum, utilities, start, 0.0)
 
 
 def _gaps_to_best(utilities: Floats, start: Ints) -> tuple[Floats, Floats]:

@@ -35,13 +35,15 @@ from revealed.data.decisions import Block, Decisions, Rows
 from revealed.data.labels import check_labels, to_positions
 from revealed.data.trajectories import Trajectory
 from revealed.kernels.simulate_mdp import simulate_path
-from revealed.mdp.absorbing import absorbing_states
+from revealed.mdp.absorbing import solve_without_discount
 from revealed.mdp.bellman import (
     Reward,
     map_draws,
     maximum_and_shares,
     recover_reward,
+    reduce_by_state,
     solve_bellman,
+    state_of_row,
 )
 from revealed.mdp.checks import (
     check_action_reward,
@@ -66,7 +68,7 @@ class MDP:
         matrices, which stay sparse.
     available
         (N, M) booleans, which actions each state has; default all. Rows of other pairs are
-        ignored.
+        ignored. A state without actions is terminal: paths end there.
     states
         N labels; default 0, 1, ... A whole number always means a position, so labels are words
         (or pairs).
@@ -101,41 +103,35 @@ class MDP:
         self._set("states", check_labels("states", states, N))
         self._set("actions", check_labels("actions", actions, M))
         self._set("available", check_availability(available, N, M))
-        empty = np.flatnonzero(~self.available.any(axis=1))
-        if empty.size:
-            raise ValueError(
-                f"state {self.states[empty[0]]}: no action is available; "
-                "every state needs at least one"
-            )
+        if not self.available.any():
+            raise ValueError("no action is available in any state; at least one is needed")
         # From rows stacked action by action to the available ones, stacked state by state.
-        state_of_row, offered = np.nonzero(self.available)
+        row_state, offered = np.nonzero(self.available)
         start = np.concatenate([[0], np.cumsum(self.available.sum(axis=1))]).astype(np.int64)
         self._set("start", start)
         self._set("offered", offered.astype(np.int64))
-        self._set("rows", stacked[offered * N + state_of_row])
+        self._set("rows", stacked[offered * N + row_state])
         # A sparse array has no flag of its own: its three arrays are made read-only.
         if sp.issparse(self.rows):
             for part in (self.rows.data, self.rows.indices, self.rows.indptr):
                 part.flags.writeable = False
         check_transition_rows(
             self.rows,
-            lambda row: (
-                f"state {self.states[state_of_row[row]]}, action {self.actions[offered[row]]}"
-            ),
+            lambda row: f"state {self.states[row_state[row]]}, action {self.actions[offered[row]]}",
         )
 
     @property
     def transitions(self) -> Any:
         """As given: (M, N, N), or a tuple of M sparse matrices; zeros where not available."""
         shape = (len(self.states), len(self.states))
-        state_of_row = np.repeat(np.arange(len(self.states)), np.diff(self.start))
+        row_state = state_of_row(self.start)
         if not sp.issparse(self.rows):
             dense = np.zeros((len(self.actions), *shape))
-            dense[self.offered, state_of_row] = self.rows
+            dense[self.offered, row_state] = self.rows
             return dense
         # Every stored cell goes to the matrix of its action.
         cells = sp.coo_array(self.rows)
-        state, action = state_of_row[cells.row], self.offered[cells.row]
+        state, action = row_state[cells.row], self.offered[cells.row]
         picks = [action == a for a in range(len(self.actions))]
         return tuple(
             sp.csr_array((cells.data[k], (state[k], cells.col[k])), shape=shape) for k in picks
@@ -155,10 +151,12 @@ class MDP:
         reward
             (N,) the reward of each state.
         discount
-            Above 0 and at most 1. Discount 1 is allowed when every policy ends, from every state,
-            in an absorbing state that pays nothing: zero reward, zero for each of its actions
-            and, when the noise is part of the reward, a single action (the best of several noises
-            pays for ever). Its value is zero.
+            Above 0 and at most 1. Discount 1 needs a policy that ends from every state, and
+            every policy that does not to earn minus infinity, as when each step away from the
+            ends costs something (Bertsekas and Tsitsiklis 1991). An end is a state without
+            actions; or an absorbing one that pays nothing: zero reward, zero for each of its
+            actions and, when the noise is part of the reward, a single action (the best of
+            several noises pays for ever). Its value is zero.
         action_reward
             (M,) the reward of each action; default none.
         noise
@@ -167,7 +165,7 @@ class MDP:
         Returns
         -------
         array
-            (N,) the value of each state.
+            (N,) the value of each state; that of a state without actions is its reward.
         """
         # Everything that callers give is checked before anything is computed.
         discount = check_discount(discount)
@@ -181,16 +179,10 @@ class MDP:
         if action_reward is not None:
             by_action = check_action_reward(action_reward, len(self.actions))
         by_row = by_action[self.offered]
-        # With discount one the sum of rewards ends in the absorbing states: they go on with zero.
-        continues = np.ones(len(self.states))
+        problem = (self.rows, self.start, state_reward, by_row)
         if discount == 1.0:
-            paid = np.logical_or.reduceat(by_row != 0.0, self.start[:-1])
-            unpaid = (state_reward == 0.0) & ~paid
-            ends = absorbing_states(self.rows, self.start, unpaid, noise, self.states)
-            continues[ends] = 0.0
-        return solve_bellman(
-            self.rows, self.start, state_reward, by_row, discount * continues, noise
-        )
+            return solve_without_discount(*problem, noise, self.states)
+        return solve_bellman(*problem, np.full(len(self.states), discount), noise)
 
     def policy(self, value: Any, *, action_reward: Any = None) -> Ints:
         """The best action of each state, argmax_a {r2(a) + (R_x v)(a)}; the first of equals.
@@ -205,15 +197,15 @@ class MDP:
         Returns
         -------
         array
-            (..., N) positions of actions; draws of the value give a policy each.
+            (..., N) positions of actions, -1 in a state without any; draws of the value give a
+            policy each.
         """
 
         def first_best(utilities: Floats) -> Ints:
             # An action has a share of the maximum where it is among the best.
             is_best = maximum_and_shares(utilities, self.start)[1] > 0.0
-            return np.minimum.reduceat(
-                np.where(is_best, self.offered, len(self.actions)), self.start[:-1], axis=-1
-            )
+            positions = np.where(is_best, self.offered, len(self.actions))
+            return reduce_by_state(np.minimum, positions, self.start, -1)
 
         v, by_action = split_value(value, action_reward, len(self.states), len(self.actions))
         found = map_draws(self.rows, self.offered, v, by_action, first_best)
@@ -230,6 +222,8 @@ class MDP:
     ) -> Trajectory:
         """A path of the noisy controller, who takes the largest e(a) + r2(a) + (R_x v)(a).
 
+        It ends on arrival at a state without actions, which is then its last state.
+
         Parameters
         ----------
         seed
@@ -239,16 +233,17 @@ class MDP:
             `solve`, v is V in the plain reading, and discount * V with action rewards or with
             noise as part of the reward.
         length
-            How many decisions.
+            How many decisions, at most.
         start
-            The first state; by default it is drawn, all states alike.
+            The first state; by default it is drawn, all states with actions alike.
         action_reward
             (M,) where they are not behind the value; default none.
 
         Returns
         -------
         Trajectory
-            `states` and `actions`, (length,) positions.
+            `states` and `actions`, (length,) positions; where the path has ended before, fewer,
+            and one state more than actions.
         """
         rng = as_generator(seed)
         check_count("length", length)
@@ -257,17 +252,30 @@ class MDP:
             raise ValueError(
                 f"one controller has one value: simulate needs {v.shape[-1]} numbers, not {v.shape}"
             )
+        acts = np.diff(self.start) > 0
         if start is None:
             # The first draw of the generator, and made only where no start is given.
-            state = int(rng.integers(len(self.states)))
+            state = int(np.flatnonzero(acts)[rng.integers(acts.sum())])
         else:
             state = int(to_positions("start", "state", [start], self.states)[0])
+            if not acts[state]:
+                raise ValueError(
+                    f"state {self.states[state]} offers no action: a path cannot start there"
+                )
         # What each action is worth before the noise, in every state at once.
         utilities = self.rows @ v
         if by_action is not None:
             utilities = utilities + by_action[self.offered]
         # The kernel walks along the possible next states of a row only.
-        cells = sp.csr_array(self.rows)
+        cells, begin, offered = sp.csr_array(self.rows), self.start, self.offered
+        if not acts.all():
+            # It never stops: where nothing is offered it stays, and the path is cut afterwards.
+            at = self.start[:-1][~acts]
+            stay = sp.eye_array(len(acts), format="csr")[np.flatnonzero(~acts)]
+            states = np.append(state_of_row(self.start), np.flatnonzero(~acts))
+            cells = sp.csr_array(sp.vstack([cells, stay]))[np.argsort(states, kind="stable")]
+            begin = self.start + np.append(0, np.cumsum(~acts))
+            utilities, offered = np.insert(utilities, at, 0.0), np.insert(offered, at, -1)
         next_states = (
             cells.data.copy(),
             cells.indices.astype(np.int64),
@@ -275,9 +283,12 @@ class MDP:
         )
         path = Trajectory(np.empty(length, np.int64), np.empty(length, np.int64))
         simulate_path(
-            rng, state, utilities, self.start, self.offered, *next_states, path.states, path.actions
+            rng, state, utilities, begin, offered, *next_states, path.states, path.actions
         )
-        return path
+        ended = np.flatnonzero(path.actions < 0)
+        if not ended.size:
+            return path
+        return Trajectory(path.states[: ended[0] + 1], path.actions[: ended[0]])
 
     def decisions(
         self, states: Any, actions: Any = None, *, action_rewards: bool = False
@@ -287,7 +298,8 @@ class MDP:
         Parameters
         ----------
         states, actions
-            Labels or positions, one for each time. Without actions the choices were not seen.
+            Labels or positions, one for each time; a last state without actions needs none.
+            Without actions the choices were not seen.
         action_rewards
             Whether to infer rewards of actions too: then the rows are [p(. | x, a), unit(a)] and
             the coefficients [discount V, r2].
@@ -300,13 +312,23 @@ class MDP:
         x = to_positions("time", "state", states, self.states)
         if x.size == 0:
             raise ValueError("there are no decisions: states is empty; at least one is needed")
+        sizes = np.diff(self.start)
+        # A path may end where nothing is decided any more.
+        if actions is not None and x.size > 1 and not sizes[x[-1]] and len(actions) == x.size - 1:
+            x = x[:-1]
+        nothing = np.flatnonzero(sizes[x] == 0)
+        if nothing.size:
+            raise ValueError(
+                f"time {nothing[0]}: state {self.states[x[nothing[0]]]} offers no action, "
+                "so nothing is decided there; leave it out"
+            )
         chosen = None
         if actions is not None:
             chosen = positions_among_available(
                 x, actions, self.available, self.states, self.actions
             )
         # Which rows of the process each decision offers: those of its state.
-        sizes = np.diff(self.start)[x]
+        sizes = sizes[x]
         begin = np.concatenate([[0], np.cumsum(sizes)])
         pick = np.repeat(self.start[x] - begin[:-1], sizes) + np.arange(begin[-1])
         rows, names = self.rows, [f"V({label})" for label in self.states]
@@ -340,7 +362,7 @@ class MDP:
         value
             (..., N), or (..., N + M) with the action rewards behind, as posterior draws come.
         discount
-            Above 0 and at most 1; discount 1 needs absorbing states, as in `solve`.
+            Above 0 and at most 1.
         noise
             Whether the noise is part of the reward.
         action_reward
@@ -353,10 +375,6 @@ class MDP:
         """
         discount = check_discount(discount)
         v, by_action = split_value(value, action_reward, len(self.states), len(self.actions))
-        # Only whether the sum ends matters here: which states pay is not known yet.
-        if discount == 1.0:
-            every_state = np.ones(len(self.states), bool)
-            absorbing_states(self.rows, self.start, every_state, noise, self.states)
         return recover_reward(
             self.rows, self.start, self.offered, self.states, v, by_action, discount, noise
         )

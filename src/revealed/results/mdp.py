@@ -256,15 +256,11 @@ class MDPPosterior(Posterior):
         Parameters
         ----------
         discount
-            Below one.
+            Above 0 and at most 1.
         noise
             Whether the controller counts on its own noise; see `MDP.reward` for the equations.
         """
         discount = check_discount(discount)
-        if discount == 1.0:
-            raise ValueError(
-                "where transitions are not known nothing is sure to end: give a discount below 1"
-            )
         # Bellman's equation in each draw: reward is value less the discounted best of what follows
         best = expected_maximum if noise else lambda u, start: maximum_and_shares(u, start)[0]
         v = self.values[:, : len(self.states)]
