@@ -186,7 +186,13 @@ def draw_below(rng: np.random.Generator, bound: float) -> float:
             z = bound - rng.standard_exponential() / rate
             if rng.standard_exponential() >= 0.5 * (z + rate) ** 2:
                 return z
-    return quantile_from_log_cdf(log_cdf(bound) - rng.standard_exponential())
+    return _below_by_inversion(rng.standard_exponential(), bound)
+
+
+@compiled
+def _below_by_inversion(e: float, bound: float) -> float:
+    """The number below `bound` that leaves exp(-e) of the standard normal's mass there."""
+    return quantile_from_log_cdf(log_cdf(bound) - e)
 
 
 @compiled
