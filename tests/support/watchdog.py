@@ -49,6 +49,7 @@ LIMIT = 120
 ENDLESS = {"warmup": 5 * 10**7, "draws": 10**5, "thin": 1000}
 # The same of samplers without chains of draws.
 MANY_DRAWS = 200_000
+CHAINS = 2
 
 
 class Case(NamedTuple):
@@ -180,9 +181,13 @@ def announce(phase: str, endless: bool) -> None:
     """Have runs say when they enter the loops of a phase; these end only by Ctrl-C if endless."""
     advance, iterate = running.Chain.advance, Laplace.iterate
     said: list[str] = []
+    drawing: set[int] = set()
 
     def told(chain: running.Chain, warmup: int, draws: int, thin: int) -> None:
-        in_phase = phase == "warm-up" or chain.draws_done > 0
+        # draws can be returned when every chain has one
+        if chain.draws_done > 0:
+            drawing.add(id(chain))
+        in_phase = phase == "warm-up" or len(drawing) == CHAINS
         if in_phase and endless:
             chain.seconds_per_iteration = 1e-12
         if in_phase and not said:
@@ -208,20 +213,17 @@ def main(case: str, phase: str, size: str, folder: str) -> None:
     if endless and sampler in ("laplace", "ibis"):
         settings = {"draws": MANY_DRAWS}
     elif endless:
-        # draws that never end after a short warm-up, or a warm-up that does not
-        settings = ENDLESS if phase == "warm-up" else ENDLESS | {"warmup": 20}
+        settings = dict(ENDLESS)
+    # a short warm-up, where it is the draws that matter
+    if phase == "draws":
+        settings["warmup"] = 20
+    given: dict[str, Any] = {"sampler": sampler, "chains": CHAINS, "executor": 2, "progress": False}
+    # all loops are compiled first: that takes as long as it takes, and nobody can interrupt it
+    short: dict[str, Any] = {} if sampler in ("laplace", "ibis") else {"warmup": 150}
+    rv.fit(small(), model, draws=100, **short, **given)
     announce(phase, endless)
     try:
-        post = rv.fit(
-            data,
-            model,
-            sampler=sampler,
-            chains=2,
-            executor=2,
-            progress=False,
-            checkpoint=Path(folder) / "run.checkpoint",
-            **settings,
-        )
+        post = rv.fit(data, model, checkpoint=Path(folder) / "run.checkpoint", **given, **settings)
     except KeyboardInterrupt:
         say("interrupted")
     else:
