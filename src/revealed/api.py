@@ -75,8 +75,8 @@ def fit(
 ) -> Any:
     """Infer the posterior of a model from data.
 
-    Ctrl-C returns the draws made so far. A result that has not converged comes with a
-    NotConvergedWarning.
+    Ctrl-C returns the draws made so far; before every chain has one, it is a KeyboardInterrupt. A
+    result that has not converged comes with a NotConvergedWarning.
 
     Parameters
     ----------

@@ -71,6 +71,39 @@ def test_chosen_and_rivals_have_the_right_law(name: str, how: str) -> None:
             assert_law(place, false_alarm=1e-6)
 
 
+@pytest.mark.proves(part="utilities given the value, exact")
+@pytest.mark.parametrize("gap", [1e6, 1e8, 1e11])
+@pytest.mark.parametrize("rivals", [1, 12])
+def test_utilities_of_a_choice_that_could_not_be_further_from_likely(
+    gap: float, rivals: int
+) -> None:
+    """A chain may begin where a choice is a million sds behind; its law is then a normal.
+
+    log Phi(z - gap) is -(z - gap)^2 / 2 but for a logarithm that does not change over the mass.
+    """
+    count, size = 2000, rivals + 1
+    mu = np.tile(np.r_[0.0, np.full(rivals, gap)], count)
+    start = np.arange(count + 1) * size
+    w = np.empty(mu.size)
+    draw_utilities(
+        np.random.default_rng(2), mu, start, start[:-1], np.empty(size), np.zeros(count), w
+    )
+    chosen = w.reshape(count, size)[:, 0]
+    place = (chosen - gap * rivals / size) * np.sqrt(size)
+    assert_law(np.exp(log_ndtr(place)), false_alarm=1e-6)
+    assert (w.reshape(count, size) <= chosen[:, None]).all()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e13])
+def test_means_that_are_out_of_range_have_no_utilities(wrong: float) -> None:
+    mu, w, start = np.array([0.0, wrong]), np.zeros(2), np.array([0, 2])
+    for chosen in (0, 1):
+        given = np.random.default_rng(1), mu, start, np.array([chosen]), np.empty(2)
+        assert np.isnan(draw_utilities(*given, np.zeros(1), w))
+        assert np.isnan(w).all()
+        assert np.isnan(metropolis_utilities(*given, 3, w))
+
+
 def _toy(count: int, seed: int) -> rv.Decisions:
     """The paper's toy: 7 states, 3 actions, the value drawn from the prior with sd 50."""
     rng = np.random.default_rng(seed)

@@ -10,7 +10,10 @@ from scipy.special import erfcx, log_ndtr
 from revealed._types import Floats
 from revealed.kernels._compile import compiled
 from revealed.kernels.normal import (
+    FAR_TAIL,
     GRID,
+    _below_by_inversion,
+    _between_by_inversion,
     draw_below,
     draw_between,
     log_cdf,
@@ -127,3 +130,44 @@ def test_draw_between_has_the_law_of_a_normal_cut_to_the_interval(low: float, hi
 
 def test_draw_between_of_an_empty_interval_is_its_edge() -> None:
     assert draw_between(np.random.default_rng(1), 2.0, 2.0) == 2.0
+
+
+@pytest.mark.parametrize("bound", [2.0 * FAR_TAIL, -1e160, -np.inf, np.nan])
+def test_draws_below_any_bound_end(bound: float) -> None:
+    """So far out that squares overflow: an exponential, far narrower than a double's last digit."""
+    out = np.empty(1000)
+    draw_many(np.random.default_rng(1), bound, out)
+    np.testing.assert_allclose(out, bound, rtol=1e-14)
+    assert not (out > bound).any()
+
+
+def test_far_tail_continues_the_law() -> None:
+    """Where the exponential takes over, the normal is one: -bound (bound - z) has mean one."""
+    out, scaled = np.empty(20_000), []
+    for bound in (1.001 * FAR_TAIL, 0.999 * FAR_TAIL):
+        draw_many(np.random.default_rng(1), bound, out)
+        scaled.append(bound * (out - bound))
+    # rounding to a double's last digit, 1.5e-8 here, is what 1 / bound is
+    step = np.spacing(-FAR_TAIL) * -FAR_TAIL
+    for each in scaled:
+        error = np.sqrt((1.0 + step**2 / 12.0) / out.size)
+        assert abs(each.mean() - 1.0) < step / 2.0 + 6.0 * error
+
+
+@pytest.mark.parametrize(("low", "high"), [(np.nan, 1.0), (0.0, np.nan), (np.nan, np.nan)])
+def test_draws_between_numbers_that_are_none_end(low: float, high: float) -> None:
+    np.testing.assert_equal(draw_between(np.random.default_rng(1), low, high), low)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_inversion_is_what_rejection_would_have_drawn(bound: float) -> None:
+    """The last resort of a draw that was refused again and again has the law of all others."""
+    e = np.linspace(0.01, 20.0, 200)
+    z = np.array([_below_by_inversion(each, bound) for each in e])
+    np.testing.assert_allclose(log_ndtr(bound) - log_ndtr(z), e, rtol=1e-8, atol=1e-8)
+    u = np.linspace(0.01, 0.99, 99)
+    low, high = -bound, -bound + 2.0
+    between = np.array([_between_by_inversion(each, low, high) for each in u])
+    share = (st.norm.sf(low) - st.norm.sf(between)) / (st.norm.sf(low) - st.norm.sf(high))
+    np.testing.assert_allclose(share, u, rtol=1e-7)
+    assert ((low <= between) & (between <= high)).all()

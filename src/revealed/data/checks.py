@@ -9,6 +9,9 @@ import scipy.sparse as sp
 
 from revealed._types import Ints, Labels
 
+# Squares of larger numbers, summed over all rows and times a prior variance, would be infinite.
+LARGEST_FEATURE = 1e100
+
 
 def check_flat(what: str, values: Any) -> Labels:
     """The values as an array, a copy.
@@ -95,15 +98,20 @@ def check_labels(what: str, labels: Any, count: int, item: str) -> Labels:
     return given
 
 
-def find_bad_row(rows: Any) -> int | None:
-    """The first row that holds a NaN or an infinite number, or None.
+def find_bad_row(rows: Any) -> tuple[int, str] | None:
+    """The first row with a number that cannot be computed with, and what is wrong; or None.
 
     In a sparse matrix only stored cells are looked at; the others are zero.
     """
-    if sp.issparse(rows):
-        # Coordinates, because a stored number must be traced back to its row.
-        cells = sp.coo_array(rows)
-        bad = cells.row[~np.isfinite(cells.data)]
-    else:
-        bad = np.nonzero(~np.isfinite(rows))[0]
-    return int(bad[0]) if bad.size else None
+    # Coordinates, because a stored number must be traced back to its row.
+    cells = sp.coo_array(rows) if sp.issparse(rows) else None
+    numbers = rows if cells is None else cells.data
+    # Written so that a NaN is among them.
+    bad = np.nonzero(~(np.abs(numbers) <= LARGEST_FEATURE))
+    if not bad[0].size:
+        return None
+    worst = float(numbers[tuple(index[0] for index in bad)])
+    row = int(bad[0][0] if cells is None else cells.row[bad[0][0]])
+    if np.isfinite(worst):
+        return row, f"a feature is {worst:g}; bring the features to a scale of about one"
+    return row, "a feature is NaN or infinite; all features must be finite numbers"

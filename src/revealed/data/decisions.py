@@ -332,13 +332,11 @@ class Decisions:
                 f"decision {self.ids[empty[0]]}: no action is offered; "
                 "every decision needs at least one"
             )
-        row = find_bad_row(self.rows)
-        if row is not None:
+        bad = find_bad_row(self.rows)
+        if bad is not None:
+            row, wrong = bad
             t = int(np.searchsorted(self.start, row, side="right")) - 1
-            raise ValueError(
-                f"decision {self.ids[t]}, action {row - self.start[t]}: "
-                "a feature is NaN or infinite; all features must be finite numbers"
-            )
+            raise ValueError(f"decision {self.ids[t]}, action {row - self.start[t]}: {wrong}")
 
     def _check_chosen(self, chosen: Any) -> Ints:
         """(T,) the choices as int64, each among the actions its decision offers."""

@@ -14,6 +14,7 @@ import numpy as np
 from revealed._types import Floats, Ints
 from revealed.kernels._compile import compiled
 from revealed.kernels.design import Design, multiply
+from revealed.kernels.interrupt import stop_requested
 from revealed.kernels.parameter_expansion import (
     ExpansionMove,
     ExpansionWorkspace,
@@ -78,7 +79,8 @@ def run_data_augmentation(
 
     newton_steps: of the Metropolis step's proposal; a negative number asks for exact utilities.
     prior_scale: what inferring the prior scale needs, or None where it is given. An inferred sd is
-    drawn given the value, and then given the noise.
+    drawn given the value, and then given the noise. Where utilities are too large for data
+    augmentation, the draws are NaN from there on.
     """
     design, start, chosen_row, move = problem
     v, w, mode_offset, sd = state
@@ -88,6 +90,8 @@ def run_data_augmentation(
     for n in range(draws.values.shape[0]):
         accepted = 0.0
         for _ in range(thin):
+            if stop_requested():
+                return
             # Utilities given the value.
             multiply(design, v, mu)
             if newton_steps < 0:
@@ -96,6 +100,10 @@ def run_data_augmentation(
                 accepted += metropolis_utilities(
                     rng, mu, start, chosen_row, rivals, newton_steps, w
                 )
+            # Means of utilities that are out of range: there is no next value.
+            if not accepted >= 0.0:
+                draws.values[n:] = np.nan
+                return
             # The value given the utilities, under a prior of the present sd.
             if prior_scale is not None:
                 move = at_scale(prior_scale, move, workspace, sd[0])

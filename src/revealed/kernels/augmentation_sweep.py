@@ -66,12 +66,16 @@ def augmentation_sweep(
     mode_offset: Floats,
     v: Floats,
     block_constants: Floats,
-) -> None:
+) -> bool:
     """Draw utilities given the value, the value given the utilities, the value given the noise.
 
     v (K,) is updated in place. An inferred prior sd is drawn first given v and the constants of its
-    blocks (L,), and once more given the noise, which moves these constants too.
+    blocks (L,), and once more given the noise, which moves these constants too. Returns whether v
+    is a value: where utilities are too large for data augmentation it is not.
     """
+    multiply(augmentation.design, v, augmentation.mu)
+    if not utilities.are_in_range(augmentation.mu):
+        return False
     # An inferred sd is drawn given the value, and the move is that of a prior with this sd.
     sd, move = 1.0, augmentation.move
     if prior_scale is not None:
@@ -82,7 +86,6 @@ def augmentation_sweep(
         )
         move = at_scale(prior_scale, augmentation.move, augmentation.expansion_workspace, sd)
     # Data augmentation with parameter expansion.
-    multiply(augmentation.design, v, augmentation.mu)
     utilities.draw_utilities(
         rng,
         augmentation.mu,
@@ -128,6 +131,7 @@ def augmentation_sweep(
         v,
         augmentation.w,
     )
+    return bool(np.isfinite(v).all())
 
 
 @compiled_internal

@@ -35,6 +35,7 @@ from revealed.kernels.hmc import (
     update_step_size,
 )
 from revealed.kernels.independence import Mixture, draw_from_mixture, mixture_log_density
+from revealed.kernels.interrupt import stop_requested
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
 from revealed.kernels.prior_part import draw_proposal_with_prior_part, with_prior_part
 from revealed.kernels.prior_scale import PriorScale, draw_prior_sd
@@ -211,7 +212,8 @@ def run_cycles(
     every array counted in and out, which takes long to compile. A draw takes thin * moves_per_draw
     moves. prior_scale: what inferring the prior scale needs; where it is given this is None, and
     those moves are not even compiled. chain and cycle_state are all that has to be stored to
-    continue later with the same draws.
+    continue later with the same draws. Where utilities are too large for sweeps, draws are NaN
+    from there on.
     """
     x, gradient, mode_offset = chain
     width = x.size
@@ -231,6 +233,8 @@ def run_cycles(
     adapting, weighing = tuning.adaptation.size > 0, tuning.log_weights.size > 0
     for n in range(draws.acceptance.size):
         for _ in range(thin * cycle.moves_per_draw):
+            if stop_requested():
+                return cycle_state
             # Hamiltonian moves come first: they need the gradient at x.
             if position < cycle.hmc:
                 if not gradient_is_current:
@@ -266,7 +270,13 @@ def run_cycles(
             # Then sweeps, in the coefficients themselves: whatever went with x is lost.
             elif position < cycle.hmc + cycle.augmentation:
                 value_from_coordinates(transform, x, v, block_constants)
-                augmentation_sweep(rng, augmentation, prior_scale, mode_offset, v, block_constants)
+                if not augmentation_sweep(
+                    rng, augmentation, prior_scale, mode_offset, v, block_constants
+                ):
+                    # Nothing more can be drawn: the draws say so, and x stays as it was.
+                    draws.values[n:] = np.nan
+                    draws.acceptance[n:] = np.nan
+                    return cycle_state
                 if prior_scale is not None:
                     # Value and prior scale together, with no utilities that hold either back.
                     add_constants(transform, v, block_constants)

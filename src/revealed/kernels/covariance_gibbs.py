@@ -20,6 +20,7 @@ import numpy as np
 
 from revealed._types import Bools, Floats, Ints
 from revealed.kernels._compile import compiled
+from revealed.kernels.interrupt import stop_requested
 from revealed.kernels.normal import draw_below
 from revealed.kernels.vectors import dot
 
@@ -222,6 +223,8 @@ def sample_chain(
     for n in range(out_values.shape[0]):
         acceptance_rate[n] = 0.0
         for _ in range(thin):
+            if stop_requested():
+                return
             # one Gibbs cycle: utilities, coefficients, covariance
             inverse[:] = np.linalg.inv(covariance)
             for t in range(w.shape[0]):

@@ -29,6 +29,7 @@ from revealed.kernels.hmc import (
     PathStatistics,
     hmc_move,
 )
+from revealed.kernels.interrupt import stop_requested
 from revealed.kernels.log_density import log_density_of
 
 
@@ -130,6 +131,8 @@ def sample_chain(
     for n in range(theta.shape[0]):
         ghk_acceptance_rate[n] = 0.0
         for _ in range(thin):
+            if stop_requested():
+                return
             # z given theta, then theta given z; the weights follow both
             unwhiten(target, x, work.theta)
             ghk_acceptance_rate[n] += (

@@ -20,6 +20,7 @@ from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex
 from revealed.kernels.choice_lattice import FAST_RULE
 from revealed.kernels.design import Design, multiply, transpose_multiply
 from revealed.kernels.hmc import LEAPFROG, HmcState, PathWorkspace, hmc_step, range_of_steps
+from revealed.kernels.interrupt import stop_requested
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
 from revealed.kernels.noise import NoiseArguments
 
@@ -268,6 +269,8 @@ def draw_group_values(
     precision_times_offset, grad_value = np.empty(width), np.empty(width)
     offset, spread = np.empty(width), np.empty((width, width))
     for i in range(q.shape[0]):
+        if stop_requested():
+            return
         design, rivals = select_group(groups, width, i)
         whiten_value(population, metric.centre[i], metric.scale[i], q[i], offset, spread, state.x)
         # the group's posterior: its likelihood and the population as prior, not skewed

@@ -15,6 +15,7 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.kernels._compile import compiled, inlined
+from revealed.kernels.interrupt import stop_requested
 from revealed.kernels.log_density import log_density
 
 
@@ -27,6 +28,7 @@ class PathSettings(NamedTuple):
     divergence_energy: float
     max_steps: int
     least_step_share: float
+    max_coordinate: float
 
 
 # step_jitter: step sizes vary by this share, so that no path comes round to where it began (Neal
@@ -37,6 +39,7 @@ class PathSettings(NamedTuple):
 # max_steps: of one path whose length is given. It bounds the time that a much too small first step
 # size costs.
 # least_step_share: of the initial step size, while it is adapted; below it, no path gets anywhere.
+# max_coordinate: beyond it a path has diverged; the squares of larger numbers are infinite.
 PATH = PathSettings(
     step_jitter=0.1,
     shortest=0.7,
@@ -44,6 +47,7 @@ PATH = PathSettings(
     divergence_energy=200.0,
     max_steps=500,
     least_step_share=1e-2,
+    max_coordinate=1e100,
 )
 
 
@@ -148,18 +152,25 @@ def follow_path(
     value, probability, made = log_density_at_x[0], 1.0, 0
     for _ in range(steps):
         # With leapfrog: half a step of the momentum, one of the position, half of the momentum.
+        inside = True
         for stage in range(len(integrator.kick)):
             for d in range(x.size):
                 momentum[d] += integrator.kick[stage] * epsilon * end_gradient[d]
                 end[d] += integrator.drift[stage] * epsilon * momentum[d]
-            value = log_density(target, workspace, end, -np.inf, end_gradient)
+                # written so that a NaN is outside: log densities are compiled for numbers only
+                if not abs(end[d]) < PATH.max_coordinate:
+                    inside = False
+            if inside:
+                value = log_density(target, workspace, end, -np.inf, end_gradient)
         kinetic = 0.0
         for d in range(x.size):
             momentum[d] += integrator.kick[0] * epsilon * end_gradient[d]
             kinetic += 0.5 * momentum[d] * momentum[d]
         made += 1
-        # A divergent path is refused; the comparison is false for NaN, which ends it as well.
-        if not kinetic - value < energy + PATH.divergence_energy:
+        # A divergent path is refused; the comparison is false for NaN, which ends it as well. So
+        # does Ctrl-C, after which nobody looks at the path.
+        near = inside and kinetic - value < energy + PATH.divergence_energy
+        if not near or stop_requested():
             probability = 0.0
             break
     # Metropolis: accept by the error of the energy.

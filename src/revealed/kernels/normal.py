@@ -153,25 +153,46 @@ def quantile_from_log_cdf(p: float) -> float:
     return _evaluate_cell(QUANTILE_TABLE, i, u)
 
 
+# Proposals of a rejection loop, after which the answer comes by inversion. The loops below accept
+# one in twenty or more, so that so many refusals never come by chance; they end a loop whatever its
+# numbers are.
+MAX_PROPOSALS = 10_000
+
+# Below this bound a truncated normal is an exponential to the last digit, and squares of the bound
+# would in the end be infinite.
+FAR_TAIL = -1e8
+
+
 @compiled
 def draw_below(rng: np.random.Generator, bound: float) -> float:
-    """A draw of a standard normal conditioned to lie below `bound`.
+    """A draw of a standard normal conditioned to lie below `bound`; NaN where that is NaN.
 
     Plain rejection where the bound leaves 30 % or more of the mass, else rejection from a shifted
     exponential of the best rate (Robert 1995).
     """
+    # written so that a NaN comes here too, and goes out again
+    if not bound > FAR_TAIL:
+        return bound + rng.standard_exponential() / bound
     if bound > -0.5:
-        while True:
+        for _ in range(MAX_PROPOSALS):
             z = rng.standard_normal()
             if z <= bound:
                 return z
-    # With rate a, density ratio exp(-(z + a)^2 / 2) is the probability to accept; an exponential
-    # number compared with its logarithm is such an event.
-    rate = 0.5 * (math.sqrt(bound * bound + 4.0) - bound)
-    while True:
-        z = bound - rng.standard_exponential() / rate
-        if rng.standard_exponential() >= 0.5 * (z + rate) ** 2:
-            return z
+    else:
+        # With rate a, density ratio exp(-(z + a)^2 / 2) is the probability to accept; an
+        # exponential number compared with its logarithm is such an event.
+        rate = 0.5 * (math.sqrt(bound * bound + 4.0) - bound)
+        for _ in range(MAX_PROPOSALS):
+            z = bound - rng.standard_exponential() / rate
+            if rng.standard_exponential() >= 0.5 * (z + rate) ** 2:
+                return z
+    return _below_by_inversion(rng.standard_exponential(), bound)
+
+
+@compiled
+def _below_by_inversion(e: float, bound: float) -> float:
+    """The number below `bound` that leaves exp(-e) of the standard normal's mass there."""
+    return quantile_from_log_cdf(log_cdf(bound) - e)
 
 
 @compiled
@@ -179,7 +200,7 @@ def draw_between(rng: np.random.Generator, low: float, high: float) -> float:
     """A draw of a standard normal conditioned to lie between `low` and `high`.
 
     By the rejection that suits the interval: from the normal, from an exponential, or uniform.
-    Where low >= high, as rounding may leave it, the answer is low.
+    Where low >= high, as rounding may leave it, the answer is low; so it is where one is NaN.
     """
     if not low < high:
         return low
@@ -188,20 +209,32 @@ def draw_between(rng: np.random.Generator, low: float, high: float) -> float:
         return -draw_between(rng, -high, -low)
     # The interval holds a quarter of the mass or more: draw normals until one falls into it.
     if high - low > 2.5 if low < 0.0 else low < 0.5 and high - low > 1.0:
-        while True:
+        for _ in range(MAX_PROPOSALS):
             z = rng.standard_normal()
             if low <= z <= high:
                 return z
     width = high - low
     # Far in the tail: a truncated exponential that falls as the normal does at `low`.
     if low * width > 1.0:
-        while True:
+        for _ in range(MAX_PROPOSALS):
             z = low - math.log1p(rng.random() * math.expm1(-low * width)) / low
             if rng.standard_exponential() >= 0.5 * (z - low) ** 2:
                 return z
     # A narrow interval: uniform, accepted by the density against its maximum.
     nearest = max(low, 0.0)
-    while True:
+    for _ in range(MAX_PROPOSALS):
         z = low + width * rng.random()
         if rng.standard_exponential() >= 0.5 * (z * z - nearest * nearest):
             return z
+    return _between_by_inversion(rng.random(), low, high)
+
+
+@compiled
+def _between_by_inversion(u: float, low: float, high: float) -> float:
+    """The u-th part of the way, in mass, from `low` to `high` of a standard normal.
+
+    From the right, where its mass beyond either end is not one to the last digit.
+    """
+    beyond_low, beyond_high = log_cdf(-low), log_cdf(-high)
+    share = (1.0 - u) + u * math.exp(beyond_high - beyond_low)
+    return min(max(-quantile_from_log_cdf(beyond_low + math.log(share)), low), high)

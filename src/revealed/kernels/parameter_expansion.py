@@ -18,7 +18,7 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.kernels._compile import compiled_internal
-from revealed.kernels.design import Design, transpose_multiply
+from revealed.kernels.design import Design, multiply, transpose_multiply
 from revealed.kernels.vectors import dot
 
 
@@ -29,7 +29,8 @@ class ExpansionMove(NamedTuple):
     constants: (L, K) C', empty unless the move translates. constant_utilities: (L, P) (X C)'.
     translation_sd: prior sd of each z2, zero when it is not drawn. rescales: whether z1 moves.
     scale_shape, scale_rate: of the IG(a, b) prior of z1, zero for the improper one.
-    lost_df: degrees of freedom taken by a translation with a flat prior.
+    lost_df: degrees of freedom taken by a translation with a flat prior. prior_diag, prior_full:
+    (K,) or (K, K), the other one empty, and times prior_factor: the prior precision of v.
     """
 
     factor: Floats
@@ -41,6 +42,15 @@ class ExpansionMove(NamedTuple):
     scale_shape: float
     scale_rate: float
     lost_df: float
+    prior_diag: Floats
+    prior_full: Floats
+    prior_factor: float
+
+
+# Mean square of the utilities, in noise sds, beyond which least squares are solved about the
+# present value. Smaller, and ordinary draws pay for it; at this size dot(w, w) still leaves eight
+# digits for the residuals.
+FAR_MEAN_SQUARE = 1e8
 
 
 class ExpansionWorkspace(NamedTuple):
@@ -76,6 +86,54 @@ def draw_working_scale(
 
 
 @compiled_internal
+def residual_projection(
+    move: ExpansionMove,
+    design: Design,
+    workspace: ExpansionWorkspace,
+    translation: Floats,
+    root: float,
+    v: Floats,
+    y: Floats,
+) -> float:
+    """Least squares about a = root (v + C z2), where utilities are so large that w'w says nothing.
+
+    With r = y - X a, which is root times the noise, h - F^-1 a = F' (X'r - P a + P mean) goes into
+    the workspace's projection, and a into its coefficients; returns the residual sum of squares
+
+        w'w - h'h = r'r + a'P a - |F' (X'r - P a)|^2   (under a prior mean of zero),
+
+    without the difference of two large numbers. translation: (K,) C z2.
+    """
+    a, cross_products, projection = (
+        workspace.coefficients,
+        workspace.cross_products,
+        workspace.projection,
+    )
+    residual = np.empty(y.size)
+    for k in range(v.size):
+        a[k] = root * (v[k] + translation[k])
+    multiply(design, a, residual)
+    for p in range(y.size):
+        residual[p] = y[p] - residual[p]
+    transpose_multiply(design, residual, cross_products)
+    quad = dot(residual, residual)
+    projection[:] = 0.0
+    for k in range(v.size):
+        # The prior precision times a: that of the value, and that of the constants.
+        prior: float = (
+            dot(move.prior_full[k], v) if move.prior_full.size > 0 else move.prior_diag[k] * v[k]
+        )
+        prior *= move.prior_factor
+        if move.translation_sd > 0.0:
+            prior += translation[k] / (move.translation_sd * move.translation_sd)
+        quad += root * prior * a[k]
+        total = cross_products[k] - root * prior + move.precision_times_mean[k]
+        for d in range(projection.size):
+            projection[d] += move.factor[k, d] * total
+    return quad - dot(projection, projection)
+
+
+@compiled_internal
 def draw_expanded_value(
     rng: np.random.Generator,
     move: ExpansionMove,
@@ -94,12 +152,14 @@ def draw_expanded_value(
     translations = move.constants.shape[0]
 
     # Expand: y = sqrt(z1) (w + X C z2), with working parameters from their own prior.
-    z1 = 1.0
+    z1, root, translation = 1.0, 1.0, np.zeros(v.size)
     if move.rescales and move.scale_rate > 0.0:
         z1 = move.scale_rate / rng.standard_gamma(move.scale_shape)
     if move.translation_sd > 0.0:
         for block in range(translations):
             z2 = move.translation_sd * rng.standard_normal()
+            for k in range(v.size):
+                translation[k] += move.constants[block, k] * z2
             for p in range(w.size):
                 w[p] += move.constant_utilities[block, p] * z2
     # Not rescaled where z1 is one: the product would be the same, and takes a pass over the rows.
@@ -109,25 +169,31 @@ def draw_expanded_value(
             w[p] *= root
 
     # h = F' (X'y + prior precision times mean), and Z1 given y with u integrated out.
-    transpose_multiply(design, w, cross_products)
-    projection[:] = 0.0
-    for k in range(v.size):
-        total = cross_products[k] + move.precision_times_mean[k]
-        for d in range(projection.size):
-            projection[d] += move.factor[k, d] * total
-    # dot(w, w) - dot(h, h) is the residual sum of squares; rounding must not make it negative.
+    squares = dot(w, w)
+    far = squares > FAR_MEAN_SQUARE * w.size
+    if far:
+        quad = residual_projection(move, design, workspace, translation, root, v, w)
+    else:
+        transpose_multiply(design, w, cross_products)
+        projection[:] = 0.0
+        for k in range(v.size):
+            total = cross_products[k] + move.precision_times_mean[k]
+            for d in range(projection.size):
+                projection[d] += move.factor[k, d] * total
+        quad = squares - dot(projection, projection)
+    # quad is the residual sum of squares; rounding must not make it negative.
     new_z1 = 1.0
     if move.rescales:
-        new_z1 = draw_working_scale(
-            rng, move, w.size, max(dot(w, w) - dot(projection, projection), 0.0), z1
-        )
+        new_z1 = draw_working_scale(rng, move, w.size, max(quad, 0.0), z1)
 
     # u = F (h + sqrt(Z1) noise), and back to the model's own scale.
     root = math.sqrt(new_z1)
     for d in range(projection.size):
         projection[d] += root * rng.standard_normal()
     for k in range(v.size):
-        u[k] = dot(move.factor[k], projection)
+        drawn = dot(move.factor[k], projection)
+        # u holds the point about which least squares were solved
+        u[k] = u[k] + drawn if far else drawn
         v[k] = u[k] / root
     for p in range(w.size):
         w[p] /= root

@@ -23,6 +23,7 @@ from revealed.kernels.group_values import (
     transfer_values,
 )
 from revealed.kernels.hmc import LEAPFROG, HmcState, PathWorkspace, hmc_step, range_of_steps
+from revealed.kernels.interrupt import stop_requested
 from revealed.kernels.log_density import log_density_of
 from revealed.kernels.population import (
     PopulationPrior,
@@ -153,6 +154,8 @@ def move_populations(
     least, most = min(least, paths.max_steps), min(most, paths.max_steps)
     steps = np.zeros(2)
     for n in range(count):
+        if stop_requested():
+            return
         own = own_prior(prior, prior_sd[n])
         # values given the population
         sums = GroupSums(

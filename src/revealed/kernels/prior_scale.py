@@ -42,6 +42,9 @@ class TableGrid(NamedTuple):
 GRID = TableGrid(low=-60.0, high=60.0, knots_per_unit=8)
 # Q is not taken to be smaller: at Q = 0 with D = 1 the law of sd would not be proper.
 SMALLEST_Q = math.exp(GRID.low)
+# Proposals of a draw of sd, and changes of the reach of its envelope, after which either ends; a
+# few of each are needed.
+MAX_PROPOSALS, MAX_REACH_CHANGES = 1000, 200
 
 
 class PriorScale(NamedTuple):
@@ -169,6 +172,9 @@ def draw_prior_sd(rng: np.random.Generator, prior_scale: PriorScale, quad: float
     log density about where it has fallen by one; Devroye (1986, section VII.2) has such envelopes
     for log-concave densities.
     """
+    # in a compiled loop a NaN would find no end
+    if not quad < np.inf:
+        return np.nan
     a, c = 0.5 * (prior_scale.dimension + HYPERPRIOR_DF), 0.5 * (HYPERPRIOR_DF + 1.0)
     z = max(quad, SMALLEST_Q) / (2.0 * HYPERPRIOR_DF * prior_scale.scale * prior_scale.scale)
     half = 0.5 * (a - c - z)
@@ -185,7 +191,7 @@ def draw_prior_sd(rng: np.random.Generator, prior_scale: PriorScale, quad: float
     height, fall = _log_density(right, a, c, z)
     end = right + (top - height) / fall
     area = 1.0 / rise + (end - begin) - 1.0 / fall
-    while True:
+    for _ in range(MAX_PROPOSALS):
         # One of the three pieces of the envelope, by area, and a point below it.
         position = area * rng.random()
         e = rng.standard_exponential()
@@ -197,6 +203,8 @@ def draw_prior_sd(rng: np.random.Generator, prior_scale: PriorScale, quad: float
             u, bound = begin + (end - begin) * rng.random(), top
         if bound - rng.standard_exponential() <= _log_density(u, a, c, z)[0]:
             return 2.0 * prior_scale.scale * math.exp(-0.5 * u)
+    # Never by chance, as one proposal in three or more is accepted: the numbers are out of range.
+    return np.nan
 
 
 @inlined
@@ -209,10 +217,14 @@ def _tangent_point(peak: float, side: float, top: float, a: float, c: float, z: 
     t = math.exp(peak)
     reach = 1.0 / math.sqrt(c * t / (1.0 + t) ** 2 + z * t)
     u = peak + side * reach
-    while _log_density(u, a, c, z)[0] > top - 0.5:
+    for _ in range(MAX_REACH_CHANGES):
+        if not _log_density(u, a, c, z)[0] > top - 0.5:
+            break
         reach *= 2.0
         u = peak + side * reach
-    while _log_density(u, a, c, z)[0] < top - 3.0:
+    for _ in range(MAX_REACH_CHANGES):
+        if not _log_density(u, a, c, z)[0] < top - 3.0:
+            break
         reach *= 0.7
         u = peak + side * reach
     return u
@@ -278,6 +290,9 @@ def at_scale(
         move.scale_shape,
         move.scale_rate,
         move.lost_df,
+        prior_scale.prior_diag,
+        prior_scale.prior_full,
+        precision,
     )
 
 

@@ -26,6 +26,10 @@ from revealed.kernels.vectors import dot
 # smaller one steps out more often, a much larger one shrinks more often.
 SLICE_WIDTH = 1.5
 
+# Steps out, and shrinks, after which a slice ends. The square of exp(1.5 * 200) is about all that
+# a double holds, and a slice that was halved a thousand times is where it began: neither is met.
+MAX_STEPS_OUT, MAX_SHRINKS = 200, 1000
+
 
 @compiled_internal
 def _log_density(
@@ -88,19 +92,25 @@ def slice_sample_scale(
     # Step out from an interval placed at random about c = 1.
     low = -SLICE_WIDTH * rng.random()
     high = low + SLICE_WIDTH
-    while _log_density(target, workspace, quad, mean_gap, offset_gap, low, level) >= level:
+    for _ in range(MAX_STEPS_OUT):
+        if not (_log_density(target, workspace, quad, mean_gap, offset_gap, low, level) >= level):
+            break
         low -= SLICE_WIDTH
-    while _log_density(target, workspace, quad, mean_gap, offset_gap, high, level) >= level:
+    for _ in range(MAX_STEPS_OUT):
+        if not (_log_density(target, workspace, quad, mean_gap, offset_gap, high, level) >= level):
+            break
         high += SLICE_WIDTH
     # Draw within the interval, and shrink it towards c = 1 at each failure.
-    while True:
+    log_factor, found = 0.0, False
+    for _ in range(MAX_SHRINKS):
         log_factor = low + (high - low) * rng.random()
         if _log_density(target, workspace, quad, mean_gap, offset_gap, log_factor, level) >= level:
+            found = True
             break
         if log_factor < 0.0:
             low = log_factor
         else:
             high = log_factor
-    c = math.exp(log_factor)
+    c = math.exp(log_factor) if found else 1.0
     for k in range(v.size):
         v[k] = target.prior_mean[k] + c * offset[k]

@@ -26,11 +26,14 @@ class SliceSettings(NamedTuple):
     """How far a slice is stepped out at a time; any is correct, wrong ones cost evaluations.
 
     step: in logarithms of an sd and in regressions R, about what the prior spans. step_in_errors:
-    of an entry, in standard errors of the likelihood, where that is narrower.
+    of an entry, in standard errors of the likelihood, where that is narrower. max_steps_out,
+    max_shrinks: after which a slice ends; a slice that was halved so often is where it began.
     """
 
     step: float = 2.0
     step_in_errors: float = 4.0
+    max_steps_out: int = 100_000
+    max_shrinks: int = 1000
 
 
 SLICES = SliceSettings()
@@ -81,11 +84,15 @@ def slice_in_direction(
     level = log_density_in_direction(prior, direction, 0.0) - rng.standard_exponential()
     low = -step * rng.random()
     high = low + step
-    while log_density_in_direction(prior, direction, low) > level:
+    for _ in range(SLICES.max_steps_out):
+        if not log_density_in_direction(prior, direction, low) > level:
+            break
         low -= step
-    while log_density_in_direction(prior, direction, high) > level:
+    for _ in range(SLICES.max_steps_out):
+        if not log_density_in_direction(prior, direction, high) > level:
+            break
         high += step
-    while True:
+    for _ in range(SLICES.max_shrinks):
         t = low + (high - low) * rng.random()
         if log_density_in_direction(prior, direction, t) > level:
             return t
@@ -94,6 +101,7 @@ def slice_in_direction(
             low = t
         else:
             high = t
+    return 0.0
 
 
 @compiled

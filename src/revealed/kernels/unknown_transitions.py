@@ -32,6 +32,7 @@ from revealed.kernels.hmc import (
     PathStatistics,
     hmc_move,
 )
+from revealed.kernels.interrupt import stop_requested
 from revealed.kernels.log_density import log_density_of
 from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.kernels.prior_scale import MarginalPrior, log_prior_of_quad
@@ -343,6 +344,8 @@ def sample_chain(
     rows, choices, v, t = target.rows, target.choices, target.v, target.t
     for n in range(out.shape[0]):
         for _ in range(thin):
+            if stop_requested():
+                return
             row_acceptance_rate[n] = update_rows(rng, rows, choices, work, v, t)
             move_value_and_rows(rng, target, work, plan, statistics, n, thin)
         out[n, : v.size] = v

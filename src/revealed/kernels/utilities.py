@@ -31,6 +31,28 @@ from revealed.kernels.normal import GRID, draw_below, log_cdf, log_cdf_and_ratio
 # out are checked at the end where they matter); too small costs rejected proposals, too large time.
 RELEVANT_RIVAL_DISTANCE = 8.0
 
+# Means of utilities, in noise sds, up to which the noise behind a utility is still known to four
+# digits after rounding. Beyond, there is no data augmentation in double precision.
+MAX_UTILITY = 1e12
+
+# How far below a rival, in noise sds, log Phi is minus half a square to eight digits; its formula
+# would be a difference of numbers that are too large to have one.
+FAR_BELOW = -1e4
+
+# Proposals for a chosen utility, times the root of its number of rivals, after which it is given
+# up as NaN. One in about so many roots is accepted, so that this never comes by chance.
+MAX_PROPOSALS = 1000
+
+
+@compiled
+def are_in_range(mu: Floats) -> bool:
+    """Whether all means of utilities (P,) are numbers, of at most `MAX_UTILITY`."""
+    in_range = True
+    for p in range(mu.size):
+        # written so that a NaN is out of range, and without a branch
+        in_range &= abs(mu[p]) <= MAX_UTILITY
+    return in_range
+
 
 @inlined
 def _relevant_rivals(
@@ -80,11 +102,28 @@ def _newton_to_mode(
             log_phi, ratio = log_cdf_and_ratio(x)
             rivals_log_cdf += log_phi
             slope += ratio
-            curvature -= ratio * (x + ratio)
+            curvature -= ratio * (x + ratio) if x > FAR_BELOW else 1.0
         if step == steps or slope * slope < tolerance * -curvature:
             break
         m -= slope / curvature
     return m, rivals_log_cdf, slope, curvature
+
+
+@inlined
+def _log_ratio_far(rivals: Floats, count: int, m: float, z: float) -> float:
+    """The rivals' sum of log Phi(z - mu_j) against its tangent at m, where some are far above m.
+
+    Rival by rival: the sums of all, at z and at m, would be equal to the last digit.
+    """
+    total, step = 0.0, z - m
+    for k in range(count):
+        x = m - rivals[k]
+        if x > FAR_BELOW:
+            log_phi, ratio = log_cdf_and_ratio(x)
+            total += log_cdf(z - rivals[k]) - log_phi - ratio * step
+        else:
+            total -= 0.5 * step * step
+    return total
 
 
 @compiled
@@ -101,8 +140,12 @@ def draw_utilities(
 
     rivals: workspace for the rivals of the largest decision.
     mode_offset: (T,) how far above its lower bound each mode was found; written, and where
-    Newton's method begins the next time.
+    Newton's method begins the next time. Where the means are out of range, all utilities are NaN,
+    and so is the rate.
     """
+    if not are_in_range(mu):
+        w[:] = np.nan
+        return np.nan
     proposals = 0
     for t in range(chosen_row.size):
         first, last, c = start[t], start[t + 1], chosen_row[t]
@@ -114,26 +157,35 @@ def draw_utilities(
         )
         mode_offset[t] = m - bound
         rivals_slope = slope + m - mu[c]
-        while True:
+        far = rivals_log_cdf < -0.5 * FAR_BELOW * FAR_BELOW
+        z, accepted = np.nan, False
+        for _ in range(int(MAX_PROPOSALS * math.sqrt(1.0 + last - first))):
             z = m + slope + rng.standard_normal()
             proposals += 1
             allowed = -rng.standard_exponential()
             # Squeeze: to the right of m the log ratio is at least this parabola.
             if z >= m and allowed <= 0.5 * (curvature + 1.0) * (z - m) ** 2:
+                accepted = True
                 break
-            log_ratio = -rivals_log_cdf - rivals_slope * (z - m)
-            for k in range(count):
-                log_ratio += log_cdf(z - rivals[k])
-                # Each further rival can only lower the ratio.
-                if log_ratio < allowed:
-                    break
+            if far:
+                log_ratio = _log_ratio_far(rivals, count, m, z)
+            else:
+                log_ratio = -rivals_log_cdf - rivals_slope * (z - m)
+                for k in range(count):
+                    log_ratio += log_cdf(z - rivals[k])
+                    # Each further rival can only lower the ratio.
+                    if log_ratio < allowed:
+                        break
             # The rivals left out count only where Phi(z - mu_j) is not one to the last digit.
             if z - best_left_out < GRID.high:
                 for j in range(first, last):
                     if j != c and mu[j] <= bound - RELEVANT_RIVAL_DISTANCE:
                         log_ratio += log_cdf(z - mu[j])
             if allowed <= log_ratio:
+                accepted = True
                 break
+        if not accepted:
+            z = np.nan
         # Given z, the rivals are independent normals cut off at z.
         for j in range(first, last):
             w[j] = z if j == c else mu[j] + draw_below(rng, z - mu[j])
@@ -171,8 +223,12 @@ def metropolis_utilities(
     """Move the utilities w (P,) by the paper's Metropolis-Hastings step; returns its rate.
 
     steps: Newton steps that refine the paper's guess of the mode, where the proposal stands.
-    The rate is the share of decisions whose proposal was accepted.
+    The rate is the share of decisions whose proposal was accepted. Where the means are out of
+    range, all utilities are NaN, and so is the rate.
     """
+    if not are_in_range(mu):
+        w[:] = np.nan
+        return np.nan
     accepted = 0
     for t in range(chosen_row.size):
         first, last, c = start[t], start[t + 1], chosen_row[t]

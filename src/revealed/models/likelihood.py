@@ -22,6 +22,7 @@ from revealed.data.decisions import Decisions
 from revealed.kernels import choice
 from revealed.kernels.choice_formula import write_information
 from revealed.kernels.choice_information import add_information_dense, add_information_sparse
+from revealed.kernels.interrupt import raise_if_stopping
 from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.models.ghk_probabilities import ghk_log_probabilities, normalise
 from revealed.models.noise import Noise, NoiseCovariance, as_kernel
@@ -338,6 +339,7 @@ def _derivatives(
 ) -> tuple[float, Floats, Floats]:
     """The total log-likelihood, unweighted; gradient and minus Hessian of the weighted one."""
     # The gradient by utility, and then by coefficient through the rows.
+    raise_if_stopping()
     ((_, mu),) = _mean_utilities(d, v[None])
     slopes = np.empty(len(mu))
     value = choice.log_likelihood_and_gradient(noise, mu, d.start, chosen_row, slopes)

@@ -30,6 +30,8 @@ from revealed.kernels.prior_scale import HYPERPRIOR_DF, log_marginal
 # towards zero where decisions are few; a much larger one leaves separable choices unbounded. An
 # inferred one predicts better and warns more often: docs/default-prior.md.
 DEFAULT_SD = 50.0
+# Prior sds and variances lie between this and one over it.
+LARGEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -383,6 +385,10 @@ def _positive(what: str, given: Any, decisions: Coefficients) -> Floats:
         by_block = _vector(what, [given[name] for name in known], len(known))
         given = by_block[block_of_coefficient(decisions)]
     diagonal = _vector(what, given, width)
+    # Squares of numbers beyond, and their inverses, would be infinite.
+    if (diagonal > LARGEST).any() or ((diagonal > 0) & (diagonal < 1.0 / LARGEST)).any():
+        worst = diagonal[np.abs(np.log(np.maximum(diagonal, 1e-300))).argmax()]
+        raise ValueError(f"{what} is {worst:g}; bring the features to a scale of about one")
     # A zero sd would fix a coefficient; leave it out of the rows instead.
     if (diagonal <= 0).any():
         raise ValueError(

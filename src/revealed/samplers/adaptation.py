@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import scipy.linalg as sla
 
 from revealed._types import Floats
 from revealed.kernels.hmc import ADAPTATION, init_dual_averaging
@@ -119,6 +120,21 @@ def covariance_roots(draws: Floats, power: float) -> tuple[Floats, Floats]:
     )
     root = (axes * variances ** (0.5 * power)) @ axes.T
     return root, (axes * variances ** (-0.5 * power)) @ axes.T
+
+
+def cholesky_of_information(information: Floats) -> Floats:
+    """The lower Cholesky factor of the curvature (D, D) at a mode; refuses one without.
+
+    Rounding leaves none where the data say a great deal more of some directions than the prior
+    says of others.
+    """
+    try:
+        return np.asarray(sla.cholesky(information, lower=True))
+    except sla.LinAlgError:
+        raise ValueError(
+            "the prior is so wide beside what the decisions say that the posterior's curvature is "
+            "lost to rounding; give a smaller prior sd, or bring the features to one scale"
+        ) from None
 
 
 def curvature_root(curvature: Floats, least_diagonal: Floats, least_eigenvalue: float) -> Floats:

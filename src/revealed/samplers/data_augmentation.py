@@ -33,6 +33,7 @@ from revealed.kernels.prior_scale import PriorScale, draw_prior_sd, mahalanobis_
 from revealed.kernels.utilities import draw_utilities
 from revealed.models.likelihood import at_likely_scale, posterior_mode
 from revealed.models.priors import ResolvedPrior
+from revealed.samplers.adaptation import cholesky_of_information
 from revealed.samplers.base import Draws, State, Stats
 
 
@@ -144,7 +145,7 @@ class DataAugmentationSampler:
             likely_prior = at_likely_scale(self.decisions, self.resolved_prior)
             mode, information = posterior_mode(self.decisions, likely_prior)
             # mode + basis L'^-1 noise has the inverse information L L' as covariance.
-            root = sla.cholesky(information, lower=True)
+            root = cholesky_of_information(information)
             noise = np.sqrt(2.0) * rng.standard_normal(information.shape[0])
             position = mode + self.resolved_prior.basis @ sla.solve_triangular(
                 root, noise, lower=True, trans="T"
@@ -327,6 +328,7 @@ def build_move(
             "prior variance"
         ) from None
     factor = sla.solve_triangular(root, directions.directions.T, lower=True).T
+    prior_diag, prior_full = resolved_prior.diagonal_or_full
     return ExpansionMove(
         factor=np.ascontiguousarray(factor),
         precision_times_mean=_precision_times_mean(resolved_prior),
@@ -337,6 +339,9 @@ def build_move(
         scale_shape=float(options.a),
         scale_rate=float(options.b),
         lost_df=float(directions.constants.shape[1]) if resolved_prior.flat else 0.0,
+        prior_diag=prior_diag,
+        prior_full=prior_full,
+        prior_factor=1.0,
     )
 
 

@@ -38,6 +38,7 @@ from revealed.kernels.hmc import (
     make_path_statistics,
     update_step_sizes,
 )
+from revealed.kernels.interrupt import raise_if_stopping
 from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.kernels.population import (
     PopulationPrior,
@@ -250,6 +251,7 @@ class HierarchicalSampler:
 
     def _iterate(self, rng: np.random.Generator, state: State) -> Iteration:
         """One iteration; arrays of the state are replaced."""
+        raise_if_stopping()
         # values given the population, then the population given values
         q, acceptance, steps, sums = self._move_values(rng, state)
         old_mean = state["mean"]

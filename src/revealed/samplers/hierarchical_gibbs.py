@@ -18,6 +18,7 @@ import numpy as np
 from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.kernels.hierarchical_gibbs import HierarchicalState, HierarchicalUtilities, iterate
+from revealed.kernels.interrupt import raise_if_stopping
 from revealed.kernels.population import PopulationPrior
 from revealed.models.noise import ResolvedNoise
 from revealed.models.priors import ResolvedPrior
@@ -162,6 +163,7 @@ class HierarchicalGibbsSampler:
         """
         accepted = 0
         for _ in range(GIBBS.cycles):
+            raise_if_stopping()
             accepted += iterate(rng, self.utilities, prior_at_sd(self.prior, float(sd[0])), chain)
             if self.mean_prior.scale is not None:
                 chain.mean[:], sd[0] = interweave_scale(

@@ -18,6 +18,7 @@ from revealed._types import Floats
 from revealed.data.decisions import Decisions
 from revealed.kernels.composite import Cycle, move_particles
 from revealed.kernels.independence import Mixture
+from revealed.kernels.interrupt import raise_if_stopping
 from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.base import Draws, State, Stats
@@ -179,8 +180,14 @@ def _move_values(
     mode_offset = np.zeros(len(decisions))
     for _ in range(IBIS.max_cycles):
         move_particles(rng, problem, prior_scale, mode_offset, x, moved, acceptance)
+        raise_if_stopping()
         if max_correlation(initial, x) < IBIS.max_correlation:
             break
+    if not np.isfinite(moved).all():
+        raise ValueError(
+            "utilities are too large for data augmentation in double precision; bring the "
+            "features to a scale of about one, or give a smaller prior sd"
+        )
     return moved
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.kernels.prior_scale import HYPERPRIOR_DF, MarginalPrior, marginal_table
+from revealed.kernels.root_slices import SLICES
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.base import Draws, Stats
 from revealed.samplers.particles import draw_prior_sds
@@ -107,7 +108,7 @@ def slice_sample_half_t(
         low -= width
     while high < now + most and log_density(high) > level:
         high += width
-    while True:
+    for _ in range(SLICES.max_shrinks):
         proposed = low + (high - low) * rng.random()
         if log_density(proposed) > level:
             return math.exp(proposed)
@@ -116,3 +117,4 @@ def slice_sample_half_t(
             low = proposed
         else:
             high = proposed
+    return sd

@@ -36,6 +36,7 @@ from revealed.kernels.population import (
     pack,
     unpack,
 )
+from revealed.kernels.root_slices import SLICES
 from revealed.samplers.partitions import PartitionExecutor
 
 Sums = TypeVar("Sums", GroupSums, LikelihoodSums)
@@ -252,9 +253,10 @@ def slice_sample_sd(
         low -= window
     while high < NONCENTRED.max_log_sd and log_density(high) >= level:
         high += window
-    while True:
+    for _ in range(SLICES.max_shrinks):
         log_factor = low + (high - low) * rng.random()
         if (height := log_density(log_factor)) >= level:
             return rescaled(log_factor), height - log_prior(log_factor)
         # the present point, 0, stays inside
         low, high = (log_factor, high) if log_factor < 0.0 else (low, log_factor)
+    return root, log_likelihood

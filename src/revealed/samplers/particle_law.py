@@ -26,6 +26,7 @@ import numpy as np
 
 from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
+from revealed.kernels.interrupt import LoopsStopped, count_stops, stopped_since
 from revealed.samplers.base import Draws
 from revealed.samplers.particles import effective_size, systematic_resample
 
@@ -195,6 +196,7 @@ def assimilate(
 
     decisions_so_far: returns all decisions up to this one; called only when particles have to move.
     """
+    stops = count_stops()
     particles = law.extend(rng, particles, seen)
     exponent = 0.0
     while True:
@@ -218,6 +220,9 @@ def assimilate(
         particles = law.move(rng, particles.resampled(rng), decisions_so_far(), exponent)
     if particles.effective < PARTICLES.ess_resample_below * len(particles):
         particles = law.move(rng, particles.resampled(rng), decisions_so_far(), 1.0)
+    # moves that were cut short by Ctrl-C leave no law behind
+    if stopped_since(stops):
+        raise LoopsStopped
     return particles
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.io.checkpoints import Checkpoint, RunSnapshot
+from revealed.kernels.interrupt import LoopsStopped, count_stops, stopped_loops, stopped_since
 from revealed.samplers.base import Draws, Sampler, State
 from revealed.samplers.progress import progress_bar
 
@@ -73,6 +74,17 @@ class Chain:
 
     def advance(self, warmup: int, draws: int, thin: int) -> None:
         """Go on for about a quarter of a second, towards so many iterations and draws in all."""
+        stops = count_stops()
+        try:
+            self._advance(warmup, draws, thin, stops)
+        # what came out of loops that were cut short by Ctrl-C may be no numbers at all
+        except Exception:
+            if stopped_since(stops):
+                raise LoopsStopped from None
+            raise
+
+    def _advance(self, warmup: int, draws: int, thin: int, stops: int) -> None:
+        """As `advance`; stops: from `count_stops`, before anything was begun."""
         # the snapshot is only replaced at the end, so that an error leaves the chain as it was
         _, state, warmup_done, draws_done = self.snapshot
         if state is None:
@@ -84,6 +96,8 @@ class Chain:
         # invariant
         if warmup_done < warmup:
             state, iterations = self.sampler.warmup(self.rng, state, warmup - warmup_done, chunk)
+            if stopped_since(stops):
+                raise LoopsStopped
             warmup_done += iterations
         else:
             # whole draws only: thin iterations for each
@@ -91,11 +105,14 @@ class Chain:
             if count == 0:
                 return
             state, new_draws, stats = self.sampler.sample(self.rng, state, count, thin)
+            if stopped_since(stops):
+                raise LoopsStopped
             # overflow in a chain never heals by itself
             if not all(np.isfinite(array).all() for array in new_draws.values()):
                 raise ValueError(
-                    f'the sampler "{self.sampler.name}" produced numbers that are not finite; '
-                    "rescale the features"
+                    f'the sampler "{self.sampler.name}" produced numbers that are not finite, as '
+                    "its utilities are too large for double precision; bring the features to a "
+                    "scale of about one, or give a smaller prior sd"
                 )
             self.draws.append(new_draws)
             self.stats.append(dict(stats))
@@ -192,7 +209,13 @@ class Run:
         with ThreadPoolExecutor(self.threads) as pool:
             while self.done < self.total:
                 # chains wait for one another, so that a snapshot has them at about the same place
-                list(pool.map(advance, self.chains))
+                try:
+                    list(pool.map(advance, self.chains))
+                # loops return at once, so that nobody waits for the end of a chunk
+                except KeyboardInterrupt:
+                    with stopped_loops():
+                        pool.shutdown()
+                    raise
                 yield self.done
 
     def collect(self) -> tuple[Draws, Draws]:

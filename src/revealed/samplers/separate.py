@@ -10,10 +10,12 @@ import os
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from revealed.kernels.interrupt import stopped_loops
 from revealed.samplers.executors import EXECUTORS
 
 
@@ -51,6 +53,7 @@ def fit_all(
     pool: Any = ThreadPoolExecutor(workers) if client is None else client
     extra = {} if client is None else {"pure": False}
     waiting: deque[Any] = deque()
+    interrupted = False
     try:
         # data are cut out only when their task is submitted, which bounds the memory
         for task in tasks:
@@ -60,6 +63,7 @@ def fit_all(
         while waiting:
             yield waiting.popleft().result()
     except KeyboardInterrupt:
+        interrupted = True
         for future in waiting:
             if not future.cancelled() and future.done():
                 yield future.result()
@@ -68,4 +72,6 @@ def fit_all(
         for future in waiting:
             future.cancel()
         if client is None:
-            pool.shutdown()
+            # after Ctrl-C nobody waits for the end of a fit
+            with stopped_loops() if interrupted else nullcontext():
+                pool.shutdown()

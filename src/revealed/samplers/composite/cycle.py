@@ -24,6 +24,7 @@ from revealed.kernels.composite import (
 )
 from revealed.kernels.hmc import ADAPTATION, init_dual_averaging
 from revealed.kernels.independence import Mixture
+from revealed.kernels.interrupt import raise_if_stopping
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
 from revealed.kernels.prior_scale import PriorScale
 from revealed.results.diagnostics import ess_bulk, ess_sd
@@ -66,6 +67,8 @@ class CycleSettings:
     max_steps_ratio: float = 1.3
     # Below this step size there is no use in trying again with a smaller one.
     min_step_size: float = 1e-4
+    # How often a first point is halved towards the mode, at most; so many halvings make it zero.
+    max_halvings: int = 1100
 
 
 CYCLE = CycleSettings()
@@ -177,6 +180,7 @@ def adapt_step_size(
         make_draw_arrays(count, len(problem.transform.centre), tuning=True),
         TuningArrays(draws, adaptation, PATH_LENGTH, TARGET_ACCEPTANCE, np.empty(0)),
     )
+    raise_if_stopping()
     adapted = math.exp(adaptation[ADAPTATION.log_mean_step_size])
     stuck = np.mean((np.diff(draws, axis=0) == 0.0).all(axis=1)) > 0.9 if count > 1 else False
     if stuck and step_size > CYCLE.min_step_size:
@@ -192,7 +196,12 @@ def pull_towards_mode(target: LogPosterior, workspace: PosteriorWorkspace, x: Fl
     no_gradient = np.empty(0)
     at_mode = log_posterior(target, workspace, np.zeros_like(x), -np.inf, no_gradient)
     lowest = at_mode - 10.0 - 3.0 * len(x)
-    # Written so that a log posterior that is not a number is too low as well.
-    while not log_posterior(target, workspace, x, -np.inf, no_gradient) >= lowest:
+    for _ in range(CYCLE.max_halvings):
+        # Written so that a log posterior that is not a number is too low as well.
+        if log_posterior(target, workspace, x, -np.inf, no_gradient) >= lowest:
+            return x
         x = 0.5 * x
-    return x
+    raise ValueError(
+        "the log posterior is not a finite number at its mode; bring the features to scales that "
+        "are less far apart, or give a smaller prior sd"
+    )

@@ -23,6 +23,7 @@ from revealed.kernels.composite import (
     run_cycles,
 )
 from revealed.kernels.independence import Mixture, log_peak_densities
+from revealed.kernels.interrupt import raise_if_stopping
 from revealed.kernels.prior_scale import PriorScale
 from revealed.results.psis import pareto_k
 from revealed.samplers.composite.mixture_fit import MixtureParts, fit_mixture
@@ -252,6 +253,7 @@ def evaluate_proposal(
         make_draw_arrays(count, len(problem.transform.centre), tuning=True),
         TuningArrays(draws, np.empty(0), 0.0, 0.0, log_weights),
     )
+    raise_if_stopping()
     proposal = Proposal(mixture, importance_efficiency(log_weights), pareto_k(log_weights))
     return EvaluatedProposal(proposal, draws, log_weights)
 

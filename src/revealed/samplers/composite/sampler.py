@@ -35,6 +35,7 @@ from revealed.kernels.composite import (
 )
 from revealed.kernels.coordinates import TransformArrays
 from revealed.kernels.independence import Mixture
+from revealed.kernels.interrupt import raise_if_stopping
 from revealed.kernels.interweaving import InterweavingDirections, InterweavingWorkspace
 from revealed.kernels.log_posterior import (
     LogPosterior,
@@ -206,6 +207,7 @@ class CompositeSampler:
             made,
             TuningArrays(np.empty((0, 0)), np.empty(0), 0.0, 0.0, np.empty(0)),
         )
+        raise_if_stopping()
         new["cycle_state"] = pack(cycle_state)
         # The log posterior is not among them: after a sweep of augmentation nobody knows it.
         stats = {

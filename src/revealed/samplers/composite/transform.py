@@ -25,7 +25,7 @@ from revealed.kernels.prior_scale import marginal_table
 from revealed.kernels.skew_transform import skew, skew_derivative, skew_second_derivative, unskew
 from revealed.models.likelihood import log_posterior_derivatives
 from revealed.models.priors import ResolvedPrior
-from revealed.samplers.adaptation import covariance_roots
+from revealed.samplers.adaptation import cholesky_of_information, covariance_roots
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class WhiteningTransform:
 
 def _cholesky_and_inverse(precision: Floats) -> tuple[Floats, Floats]:
     """The lower Cholesky factor of a precision (D, D), and its inverse."""
-    root = sla.cholesky(precision, lower=True)
+    root = cholesky_of_information(precision)
     return root, sla.solve_triangular(root, np.eye(len(root)), lower=True)
 
 

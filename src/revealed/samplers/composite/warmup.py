@@ -246,7 +246,7 @@ def try_augmentation(
 ) -> State:
     """Count what sweeps alone earn, for no more cost than Hamiltonian moves had.
 
-    Where sweeps are not possible, nothing is done and they earn nothing.
+    Where sweeps are not possible, they earn nothing, and the chain stays where it was.
     """
     if not sampler.can_augment:
         return dict(state)
@@ -255,6 +255,9 @@ def try_augmentation(
     affordable = window * cost.hmc(hmc_cycle) / cost.augmentation
     count = int(np.clip(affordable, min(window, WARMUP.min_iterations), window))
     new, draws = _pilot_run(sampler, rng, state, AUGMENTATION_ONLY, null_mixture(cost.width), count)
+    # Utilities so large that their noise is lost to rounding: the chain stays where it was.
+    if not np.isfinite(draws).all():
+        return dict(state)
     earned = earned._replace(augmentation=min_ess(draws) / count / cost.augmentation)
     return new | {
         "warmup/ess_per_cost": np.array(earned),
@@ -315,8 +318,8 @@ def fix_cycle(
     ess_per_draw = WARMUP.ess_per_draw if few else WARMUP.ess_per_draw_many
     wanted = ess_per_draw * len(draws) / min_ess(draws)
     moves = int(np.clip(wanted, 1, WARMUP.max_moves_per_draw))
-    # Whatever was adapted is no good: take the move that needs no adapting.
-    if moves == WARMUP.max_moves_per_draw and sampler.can_augment:
+    # Whatever was adapted is no good: take the move that needs no adapting, if it moves at all.
+    if moves == WARMUP.max_moves_per_draw and earned.augmentation > 0.0:
         cycle, mixture = AUGMENTATION_ONLY, null_mixture(cost.width)
     kept = {name: array for name, array in new.items() if not name.startswith("warmup/")}
     return kept | tuning_state(
