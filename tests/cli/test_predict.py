@@ -11,7 +11,7 @@ import pytest
 from revealed import Normal, RankingModel, read_file
 from revealed.api import fit_quietly
 from revealed.results.load import load
-from revealed.results.prediction import predict
+from revealed.results.predictive import predict
 from tests.support.command_line import SMALL, answers, refuses, works, write
 
 

@@ -30,7 +30,7 @@ from revealed.models.likelihood import (
 )
 from revealed.models.noise import Noise, NormalNoise
 from revealed.models.priors import resolve_prior
-from revealed.results.prediction import predict
+from revealed.results.predictive import predict
 from revealed.samplers.composite.sampler import CompositeSampler
 from revealed.samplers.composite.state import unpack_transform
 from tests.support.logistic_noise import LogisticNoise

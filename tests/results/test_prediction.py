@@ -17,7 +17,7 @@ from revealed.models.likelihood import choice_probabilities
 from revealed.models.priors import Normal
 from revealed.results.choice import ChoicePosterior
 from revealed.results.policy import policy
-from revealed.results.prediction import METHODS, predict
+from revealed.results.predictive import METHODS, predict
 from tests.support.cases import choose, ragged_offers
 
 module = importlib.import_module("revealed.results.prediction")

@@ -114,6 +114,10 @@ def _join(parts: list[Prediction]) -> Prediction:
         "average",
         decisions,
         np.concatenate(logs),  # type: ignore[arg-type]
+        np.concatenate([part.standard_error for part in parts]),
+        np.concatenate([part.draws for part in parts]),
+        parts[0].draws_available,
+        np.sum([part.score_deviations for part in parts], axis=0),
     )
 
 

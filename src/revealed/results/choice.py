@@ -16,7 +16,8 @@ from revealed.results.base import Columns, Posterior
 from revealed.results.drawn_noise import drawn_noise, resolved_noise, with_noise_columns
 from revealed.results.identification import Identification, identify
 from revealed.results.policy import Policy, policy
-from revealed.results.prediction import Prediction, predict
+from revealed.results.prediction import Prediction
+from revealed.results.predictive import predict
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,7 +111,12 @@ class ChoicePosterior(Posterior):
         return found.reshape(*self.shape, len(self.decisions))
 
     def predict(
-        self, decisions: Decisions, method: str = "average", *, seed: Seed = 0
+        self,
+        decisions: Decisions,
+        method: str = "average",
+        *,
+        seed: Seed = 0,
+        draws: int | str | None = None,
     ) -> Prediction:
         """What is chosen in each of these decisions; see ``rv.predict``.
 
@@ -122,8 +128,10 @@ class ChoicePosterior(Posterior):
             "average", "vote" or "point".
         seed
             Of the votes' noise.
+        draws
+            How many draws are used: "all", or at most so many; default: as the error asks for.
         """
-        return predict(self, decisions, method, seed=seed)
+        return predict(self, decisions, method, seed=seed, draws=draws)
 
     def policy(self, decisions: Decisions) -> Policy:
         """Which action is best in each of these decisions, and how sure that is."""

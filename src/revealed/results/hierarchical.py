@@ -32,8 +32,9 @@ from revealed.results.drawn_noise import (
     resolved_noise,
     with_noise_columns,
 )
-from revealed.results.prediction import Prediction, predict
+from revealed.results.prediction import Prediction
 from revealed.results.prediction_by_group import predict_by_group
+from revealed.results.predictive import predict
 from revealed.results.summary import Summary
 
 
@@ -259,6 +260,7 @@ class HierarchicalPosterior(Posterior):
         *,
         new_groups: Iterable[Hashable] = (),
         seed: Seed = 0,
+        draws: int | str | None = None,
     ) -> Prediction:
         """What each group will do, given who decides each time.
 
@@ -273,6 +275,8 @@ class HierarchicalPosterior(Posterior):
             was not in the fit is refused.
         seed
             Of the new groups' values, and of the votes' noise.
+        draws
+            How many draws are used: "all", or at most so many; default: as the error asks for.
         """
         # a known label that is called new is nearly always a mistake
         fresh = set(new_groups)
@@ -284,8 +288,9 @@ class HierarchicalPosterior(Posterior):
                 )
 
         def predict_group(label: Hashable, own: Decisions) -> Prediction:
-            draws = self.new_group(seed) if label in fresh else self._values_of(label)
-            return predict(draws, own, method, seed=seed, noise=self._noise)
+            values = self.new_group(seed) if label in fresh else self._values_of(label)
+            chains = values.reshape(*self.shape, len(self.names))
+            return predict(chains, own, method, seed=seed, noise=self._noise, draws=draws)
 
         return predict_by_group(self.names, decisions, method, predict_group)
 

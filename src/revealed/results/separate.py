@@ -166,7 +166,12 @@ class SeparatePosterior(Posterior):
         return "; also ".join(problems) if problems else self.summary().message
 
     def predict(
-        self, decisions: Decisions, method: str = "average", *, seed: Seed = 0
+        self,
+        decisions: Decisions,
+        method: str = "average",
+        *,
+        seed: Seed = 0,
+        draws: int | str | None = None,
     ) -> Prediction:
         """What each group will do, given who decides each time.
 
@@ -178,6 +183,8 @@ class SeparatePosterior(Posterior):
             "average", "vote" or "point".
         seed
             Of the votes' noise.
+        draws
+            How many draws are used: "all", or at most so many; default: as the error asks for.
         """
         if self.resolved.concentration is not None:
             raise ValueError(
@@ -186,7 +193,8 @@ class SeparatePosterior(Posterior):
             )
 
         def predict_group(label: Hashable, own: Decisions) -> Prediction:
-            found: Prediction = self.select(group=label).predict(own, method, seed=seed)
+            part = self.select(group=label)
+            found: Prediction = part.predict(own, method, seed=seed, draws=draws)
             return found
 
         return predict_by_group(self.names, decisions, method, predict_group)
