@@ -155,14 +155,16 @@ def posterior_mode(
     resolved_prior: ResolvedPrior,
     weight: Floats | None = None,
     noise: NoiseArguments = NORMAL,
+    start: Floats | None = None,
 ) -> tuple[Floats, Floats]:
-    """The most likely v under the prior, by damped Newton steps from the prior mean.
+    """The most likely v under the prior, by damped Newton steps from start or the prior mean.
 
     Returns v (K,), and minus the Hessian of the log posterior in the coordinates q of
     v = mean + basis @ q. Under a flat prior a mode need not exist: then this says so. weight (T,)
     counts a decision more than once.
     """
-    chosen_row, basis, v = d.chosen_row, resolved_prior.basis, resolved_prior.mean.copy()
+    chosen_row, basis = d.chosen_row, resolved_prior.basis
+    v = (resolved_prior.mean if start is None else start).copy()
     # Equal decisions may have been counted together.
     times = np.ones(len(d)) if weight is None else weight
     flat, precision, mean = resolved_prior.flat, resolved_prior.precision, resolved_prior.mean

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from revealed._types import Bools, Floats, Ints
+from revealed.data.threads import map_in_threads
 from revealed.results.draw_batches import (
     DrawBatches,
     batch_deviations,
     batch_error,
     jackknife_deviations,
-    map_in_threads,
     rows_of,
     split_rows,
 )

@@ -12,19 +12,12 @@ has its deviations w_b (mean_b - mean) added up before they are squared.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
 from revealed._types import Floats, Ints
 from revealed._validation import check_count
-
-A = TypeVar("A")
-B = TypeVar("B")
 
 
 @dataclass(frozen=True)
@@ -156,19 +149,6 @@ def jackknife_deviations(values: Floats) -> Floats:
     """(..., B) deviations as `batch_error` takes them, from values without each batch."""
     count = values.shape[-1]
     return np.asarray((values.mean(axis=-1, keepdims=True) - values) * (count - 1.0) / count)
-
-
-def map_in_threads(function: Callable[[A], B], parts: Sequence[A]) -> list[B]:
-    """The results of a function for each part, in their order, by as many threads as cores."""
-    threads = min(len(parts), os.cpu_count() or 1)
-    if threads <= 1:
-        return [function(part) for part in parts]
-    pool = ThreadPoolExecutor(threads)
-    try:
-        return list(pool.map(function, parts))
-    finally:
-        # an interrupt need not wait for parts that have not begun
-        pool.shutdown(cancel_futures=True)
 
 
 def split_rows(start: Ints, rows: int) -> list[Ints]:

@@ -22,6 +22,7 @@ from revealed.mdp.bellman import Reward, expected_maximum, maximum_and_shares, r
 from revealed.mdp.checks import check_discount
 from revealed.mdp.process import MDP
 from revealed.models.choice import ChoiceModel
+from revealed.models.drawn_probabilities import SMALLEST, SMALLEST_OF_NORMAL_NOISE
 from revealed.models.transitions import Known
 from revealed.results.averaging import average_probabilities
 from revealed.results.base import Columns, Posterior
@@ -29,14 +30,13 @@ from revealed.results.choice import ChoicePosterior
 from revealed.results.diagnostics import standard_deviation
 from revealed.results.draw_batches import plan_draws, rows_of
 from revealed.results.identification import Identification
+from revealed.results.loo import Observations
 from revealed.results.policy import Policy
 from revealed.results.prediction import Prediction
 from revealed.results.predictive import (
-    SMALLEST,
-    SMALLEST_OF_NORMAL_NOISE,
     average_logs,
     make_prediction,
-    times_scored,
+    times_chosen,
 )
 
 
@@ -270,7 +270,7 @@ class MDPPosterior(Posterior):
             return average_logs(logs, batches.batch[used])
 
         smallest = SMALLEST_OF_NORMAL_NOISE if self._noise.is_normal else SMALLEST
-        times = times_scored(d, kind, start)
+        times = times_chosen(d, kind, start)
         average = average_probabilities(start, add, batches, times, smallest)
         return make_prediction("average", d, kind, start, average, rare, smallest, len(self.values))
 
@@ -311,6 +311,19 @@ class MDPPosterior(Posterior):
         decisions = self._decisions(seen.state_position, seen.action_position)
         logs = self._log_likelihood(decisions, self._pairs_of(seen.state_position))
         return logs.reshape(*self.shape, len(seen))
+
+    def _observations(self) -> Observations:
+        """The choices, each action in each state once."""
+        seen = self.trajectories
+        pair = seen.state_position * len(self.actions) + seen.action_position
+        _, first, kind = np.unique(pair, return_index=True, return_inverse=True)
+
+        def logs_of(which: Ints) -> Floats:
+            states = seen.state_position[first[which]]
+            decisions = self._decisions(states, seen.action_position[first[which]])
+            return self._log_likelihood(decisions, self._pairs_of(states))
+
+        return Observations(kind, logs_of)
 
     def _decisions(self, states: Any, actions: Any = None) -> Decisions:
         """Decisions in these states, with the posterior means of the rows."""

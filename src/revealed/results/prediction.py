@@ -2,7 +2,8 @@
 
 A prediction is compared with the actions chosen by the error E_a (the share of decisions it got
 wrong), by the log score (the mean log probability it gave to what was chosen) and by its
-calibration. Decisions with a single action cannot be predicted wrongly and are not scored.
+calibration. Decisions with a single action cannot be predicted wrongly: they count in neither the
+error nor the calibration.
 """
 
 from __future__ import annotations
@@ -91,7 +92,10 @@ class Prediction:
 
     @property
     def scored(self) -> Bools:
-        """(T,) which decisions are scored: those with more than one action."""
+        """(T,) which decisions count in `error_rate` and `calibration`.
+
+        Those with more than one action: a single one cannot be predicted wrongly.
+        """
         return np.asarray(self.decisions.sizes > 1)
 
     @property
@@ -103,14 +107,23 @@ class Prediction:
         return float(1.0 - self._correct().mean())
 
     @property
+    def guessing_error(self) -> float:
+        """The error rate of a blind guess among the actions; NaN where there is nothing to guess.
+
+        Of decisions with more than one action.
+        """
+        sizes = self.decisions.sizes[self.scored]
+        return float(1.0 - (1.0 / sizes).mean()) if sizes.size else float("nan")
+
+    @property
     def log_score(self) -> float:
         """The mean log probability of the actions chosen; higher is better, 0 is perfect.
 
-        Over decisions with more than one action.
+        Over all decisions: one with a single action has 0.
         """
-        scored = self._check_scored()
+        self._check_seen()
         assert self.log_probability_chosen is not None
-        return float(self.log_probability_chosen[scored].mean())
+        return float(self.log_probability_chosen.mean())
 
     @property
     def log_score_standard_error(self) -> float:
@@ -118,11 +131,11 @@ class Prediction:
 
         It says what another run of the sampler would change, not what other decisions would.
         """
-        scored = self._check_scored()
+        self._check_seen()
         assert self.score_deviations is not None
         if not self.score_deviations.size:
             return 0.0
-        return float(batch_error(self.score_deviations) / scored.sum())
+        return float(batch_error(self.score_deviations) / len(self.decisions))
 
     def calibration(self, bins: int = 10) -> Calibration:
         """How often predictions of each probability came true; see `Calibration`.
@@ -186,8 +199,10 @@ class Prediction:
 
     def __repr__(self) -> str:
         scores = ""
-        if self.log_probability_chosen is not None and self.scored.any():
-            scores = f", error {self.error_rate:.3g}, log score {self.log_score:.3g}"
+        if self.log_probability_chosen is not None:
+            if self.scored.any():
+                scores = f", error {self.error_rate:.3g}"
+            scores += f", log score {self.log_score:.3g}"
         accuracy = f"; {self.accuracy}" if self.accuracy else ""
         return f"<Prediction: {len(self.decisions)} decisions by {self.method}{scores}{accuracy}>"
 
@@ -199,14 +214,18 @@ class Prediction:
 
     def _check_scored(self) -> Bools:
         """(T,) which decisions are scored; refuses where choices were not seen, or none is."""
-        if self.decisions.chosen is None:
-            raise ValueError(
-                "these decisions carry no choices (chosen is None), so the prediction cannot be "
-                "compared with what was done"
-            )
+        self._check_seen()
         if not self.scored.any():
             raise ValueError(
                 "every decision here offers a single action, so that there is nothing to predict "
                 "rightly or wrongly; give decisions of two actions or more"
             )
         return self.scored
+
+    def _check_seen(self) -> None:
+        """Refuse where choices were not seen."""
+        if self.decisions.chosen is None:
+            raise ValueError(
+                "these decisions carry no choices (chosen is None), so the prediction cannot be "
+                "compared with what was done"
+            )

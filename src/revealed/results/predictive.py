@@ -28,7 +28,12 @@ from revealed._types import Floats, Ints
 from revealed._validation import Seed, as_generator
 from revealed.data.decisions import Decisions
 from revealed.data.unique import find_kinds
-from revealed.models.drawn_probabilities import MIN_POINTS, DrawnProbabilities
+from revealed.models.drawn_probabilities import (
+    MIN_POINTS,
+    SMALLEST,
+    SMALLEST_OF_NORMAL_NOISE,
+    DrawnProbabilities,
+)
 from revealed.models.likelihood import log_likelihood
 from revealed.models.noise import Noise, NoiseCovariance, as_kernel
 from revealed.results.averaging import Average, average_probabilities, point_probabilities
@@ -44,12 +49,6 @@ from revealed.results.prediction import Prediction
 from revealed.results.votes import MAX_CELLS, count_votes, score_votes
 
 METHODS = ("average", "vote", "point")
-
-# Probabilities of normal noise are off by 2e-8 at most (`kernels/mean_probabilities.py`): below
-# this, a ten-thousandth of that is lost to their logarithms, which are worked out afresh. Those of
-# other noises lose nothing before doubles end.
-SMALLEST_OF_NORMAL_NOISE = 1e-3
-SMALLEST = 1e-290
 
 Rare = Callable[[Ints], tuple[Floats, Floats]]
 """The log probability of what was chosen in these n decisions, and its deviations (n, B)."""
@@ -129,7 +128,7 @@ def _predict_by_votes(
     logs, score = None, None
     if decisions.chosen is not None:
         logs, deviations = score_votes(average, chosen, decisions, batches)
-        score = deviations[decisions.sizes > 1].sum(axis=0)
+        score = deviations.sum(axis=0)
     return Prediction(
         average.probabilities,
         "vote",
@@ -158,7 +157,7 @@ def _predict_exactly(
     smallest = SMALLEST_OF_NORMAL_NOISE if normal else SMALLEST
     where, kind = find_kinds(decisions, of_row=labels)
     unique = decisions if len(where) == len(decisions) else decisions[where]
-    times = times_scored(decisions, kind, unique.start)
+    times = times_chosen(decisions, kind, unique.start)
     used = batches.used
     own_batch = batches.batch[used]
     if method == "average":
@@ -243,7 +242,7 @@ def make_prediction(
             for i in range(len(now)):
                 own = few[same == begin + i]
                 logs[own] = found[i]
-                score += (decisions.sizes[own] > 1).sum() * deviations[i]
+                score += len(own) * deviations[i]
     return Prediction(
         average.probabilities[row],
         method,
@@ -268,10 +267,9 @@ def average_logs(logs: Floats, batch: Ints) -> tuple[Floats, Floats]:
     return total - np.log(len(batch)), deviations - weight
 
 
-def times_scored(decisions: Decisions, kind: Ints, start: Ints) -> Floats:
-    """How often each row of the kinds was chosen, in decisions that are scored."""
+def times_chosen(decisions: Decisions, kind: Ints, start: Ints) -> Floats:
+    """How often each row of the kinds was chosen."""
     if decisions.chosen is None:
         return np.zeros(start[-1])
-    free = decisions.sizes > 1
-    rows = (start[kind] + decisions.chosen)[free]
+    rows = start[kind] + decisions.chosen
     return np.bincount(rows, minlength=start[-1]).astype(np.float64)
