@@ -145,7 +145,8 @@ def _choices_in_words(prediction: Prediction, loo: LeaveOneOut, how: str) -> str
     return (
         f"<p>Asked for the most likely action in each of the {count_things(count, 'decision')} "
         f"it was learnt from{left_out}, it is wrong in "
-        f"<strong>{prediction.error_rate:.1%}</strong> (the paper's E_a); a blind guess would be wrong in {guessing:.1%}. It is "
+        f"<strong>{prediction.error_rate:.1%}</strong> (the paper's E_a); a blind guess "
+        f"would be wrong in {guessing:.1%}. It is "
         f"{prediction.confidence[prediction.scored].mean():.0%} sure on average and right in "
         f"{1.0 - prediction.error_rate:.0%}. The mean log probability of what was chosen (log "
         f"score) is {prediction.log_score:.3f} (Monte-Carlo error "

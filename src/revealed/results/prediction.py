@@ -186,7 +186,8 @@ class Prediction:
     @property
     def accuracy(self) -> str:
         """In words how many draws were used, and the largest Monte-Carlo error."""
-        if not self.standard_error.any():  # one value was given, and its probabilities are exact
+        # one value was given, and its probabilities are exact
+        if self.draws_available == 1 and not self.standard_error.any():
             return ""
         fewest, most = int(self.draws.min()), int(self.draws.max())
         span = f"{most}" if fewest == most else f"{fewest} to {most}"
