@@ -69,15 +69,15 @@ def test_so_many_draws_are_used(here: Path) -> None:
 
 
 def test_decisions_of_one_action_are_not_scored(here: Path) -> None:
-    lines = Path("decisions.csv").read_text().splitlines()
-    last = lines[-1].split(",")
-    forced = [
-        "alone" if name == "decision" else field
-        for name, field in zip(lines[0].split(","), last, strict=True)
-    ]
-    forced[lines[0].split(",").index("chosen")] = "1"
+    with Path("decisions.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    taken = next(line for line in lines if line["chosen"].lower() in ("1", "true"))
+    forced = {**taken, "decision": "1000000"}
     table = here / "forced.csv"
-    table.write_text("\n".join([*lines, ",".join(forced)]) + "\n")
+    with table.open("w", newline="") as sink:
+        out = csv.DictWriter(sink, list(forced))
+        out.writeheader()
+        out.writerows([*lines, forced])
     words = ("predict", "posterior.nc", table, "--out", "p.csv")
     facts = answers(*words)
     assert (facts["decisions"], facts["forced"]) == (41, 1)

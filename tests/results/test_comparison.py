@@ -57,28 +57,25 @@ def autocorrelated(rng: np.random.Generator, share: Floats, correlation: float) 
     for s in range(1, 500):
         z[:, s] = correlation * z[:, s - 1] + np.sqrt(1.0 - correlation**2) * z[:, s]
     below = np.minimum(np.searchsorted(np.cumsum(share), ndtr(z)), len(GRID) - 1)
-    return GRID[below][:, :, None]
+    return np.asarray(GRID[below][:, :, None])
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.7])
-def test_monte_carlo_errors_are_those_of_repeated_runs(
-    post: rv.ChoicePosterior, correlation: float
-) -> None:
-    """Of elpd, and of its difference between two runs of one model."""
+def test_monte_carlo_errors_are_those_of_repeated_runs(post: rv.ChoicePosterior) -> None:
+    """Of elpd, and of its difference between two runs of one model, by draws that depend."""
     likelihood = rv.log_likelihood(post.decisions, GRID[:, None])
     log_posterior = likelihood.sum(axis=1) - GRID**2 / 2.0
     rng, share = np.random.default_rng(2), np.exp(log_posterior - logsumexp(log_posterior))
     found = [
-        dataclasses.replace(post, draws={"value": autocorrelated(rng, share, correlation)}).loo()
-        for _ in range(100)
+        dataclasses.replace(post, draws={"value": autocorrelated(rng, share, 0.7)}).loo()
+        for _ in range(60)
     ]
     elpd, errors = (np.array([getattr(one, name) for one in found]) for name in ("elpd", "mcse"))
     pairs = zip(found[::2], found[1::2], strict=True)
     differences = np.array([_difference_error(a.deviations, b.deviations) for a, b in pairs])
     spread = (errors**2).mean()
     for variance, stated, freedom in (
-        (elpd.var(ddof=1), spread, 99),
-        (((elpd[::2] - elpd[1::2]) ** 2).mean(), (differences**2).mean(), 50),
+        (elpd.var(ddof=1), spread, 59),
+        (((elpd[::2] - elpd[1::2]) ** 2).mean(), (differences**2).mean(), 30),
     ):
         low, high = st.f.ppf([1e-4, 1.0 - 1e-4], freedom, freedom * 39)
         assert low < variance / stated < 1.1 * high  # batches are not infinitely long
@@ -89,8 +86,7 @@ def test_a_model_against_itself_prints_no_difference(post: rv.ChoicePosterior) -
     """With other draws of the same law, and with the very same ones."""
     value = post.draws["value"]
     other = dataclasses.replace(post, draws={"value": value[::-1, ::-1]})
-    moved = dataclasses.replace(post, draws={"value": value + 0.01 * value.std()})
-    for twin in (other, moved):
+    for twin in (other, post):
         shown = repr(rv.compare({"one": post, "two": twin}))
         assert "no difference from" in shown
         assert "beyond Monte-Carlo error" in shown
