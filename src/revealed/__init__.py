@@ -31,7 +31,7 @@ from revealed.results.hierarchical import HierarchicalPosterior
 from revealed.results.load import load
 from revealed.results.mdp import MDPPosterior
 from revealed.results.policy import policy
-from revealed.results.prediction import predict
+from revealed.results.predictive import predict
 from revealed.results.ranking import RankingPosterior
 from revealed.results.separate import SeparatePosterior
 from revealed.samplers.memory import estimate_memory

@@ -11,7 +11,7 @@ import pytest
 from revealed import Normal, RankingModel, read_file
 from revealed.api import fit_quietly
 from revealed.results.load import load
-from revealed.results.prediction import predict
+from revealed.results.predictive import predict
 from tests.support.command_line import SMALL, answers, refuses, works, write
 
 
@@ -41,15 +41,49 @@ def test_predict_scores_what_was_seen(here: Path, method: str) -> None:
     with Path("p.csv").open() as file:
         lines = list(csv.DictReader(file))
     assert [float(each["probability"]) for each in lines] == pytest.approx(right.probabilities)
-    assert set(lines[0]) == {"decision", "action", "probability", "predicted", "chosen"}
+    columns = {"decision", "action", "probability", "standard_error", "predicted", "chosen"}
+    assert set(lines[0]) == columns
+    assert [float(each["standard_error"]) for each in lines] == pytest.approx(right.standard_error)
+    assert facts["standard_error"] == pytest.approx(right.standard_error.max())
+    assert facts["log_score_standard_error"] == pytest.approx(right.log_score_standard_error)
+    assert facts["draws"] == [right.draws.min(), right.draws.max()]
 
 
 def test_predict_tells_people_the_scores(here: Path) -> None:
     shown = works("predict", "posterior.nc", "decisions.csv", "--out", "p.parquet").stdout
     assert all(word in shown for word in ("E_a", "Log score", "Calibration", "p.parquet"))
+    assert "draws, Monte-Carlo error at most" in shown
+    assert "(Monte-Carlo error" in shown
     import pyarrow.parquet
 
     assert pyarrow.parquet.read_table("p.parquet").num_rows == 80
+
+
+def test_so_many_draws_are_used(here: Path) -> None:
+    words = ("predict", "posterior.nc", "decisions.csv", "--out", "p.csv", "--draws")
+    assert answers(*words, "7")["draws"] == [7, 7]
+    facts = answers(*words, "all")
+    assert facts["draws"] == [facts["draws_available"]] * 2
+    for wrong in ("0", "many", "-3"):
+        assert "--draws must be a number from 1 on, or all" in refuses(*words, wrong)
+
+
+def test_decisions_of_one_action_are_not_scored(here: Path) -> None:
+    with Path("decisions.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    taken = next(line for line in lines if line["chosen"].lower() in ("1", "true"))
+    forced = {**taken, "decision": "1000000"}
+    table = here / "forced.csv"
+    with table.open("w", newline="") as sink:
+        out = csv.DictWriter(sink, list(forced))
+        out.writeheader()
+        out.writerows([*lines, forced])
+    words = ("predict", "posterior.nc", table, "--out", "p.csv")
+    facts = answers(*words)
+    assert (facts["decisions"], facts["forced"]) == (41, 1)
+    without = answers("predict", "posterior.nc", "decisions.csv", "--out", "p.csv")
+    assert facts["error"] == pytest.approx(without["error"])
+    assert "1 of 41 decisions offer a single action" in works(*words).stdout
 
 
 def test_predict_needs_no_choices(here: Path) -> None:

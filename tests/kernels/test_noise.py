@@ -24,13 +24,12 @@ from revealed.kernels.log_posterior import log_posterior, make_posterior_workspa
 from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.models.likelihood import (
     derivatives,
-    mean_choice_probabilities,
     posterior_mode,
     weighted_derivatives,
 )
 from revealed.models.noise import Noise, NormalNoise
 from revealed.models.priors import resolve_prior
-from revealed.results.prediction import predict
+from revealed.results.predictive import predict
 from revealed.samplers.composite.sampler import CompositeSampler
 from revealed.samplers.composite.state import unpack_transform
 from tests.support.logistic_noise import LogisticNoise
@@ -148,7 +147,8 @@ def test_probabilities_agree_with_the_likelihood_of_each_action() -> None:
     np.testing.assert_allclose(np.add.reduceat(chances, d.start[:-1], axis=1), 1.0, rtol=1e-14)
     logs = rv.log_likelihood(d, v, LOGISTIC)
     np.testing.assert_allclose(np.log(chances[:, d.chosen_row]), logs, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(mean_choice_probabilities(d, v, LOGISTIC), chances.mean(axis=0))
+    averaged = predict(v, d, noise=LOGISTIC, draws="all").probabilities
+    np.testing.assert_allclose(averaged, chances.mean(axis=0))
     found = predict(v, d, noise=LOGISTIC)
     np.testing.assert_allclose(found.probabilities, chances.mean(axis=0))
 

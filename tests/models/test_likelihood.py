@@ -23,7 +23,6 @@ from revealed.models.likelihood import (
     choice_probabilities,
     derivatives,
     log_likelihood,
-    mean_choice_probabilities,
     posterior_mode,
 )
 from revealed.models.priors import Flat, Normal, Prior, resolve_prior
@@ -384,9 +383,6 @@ def test_shapes_and_draws_in_small_portions(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(likelihood, "UTILITIES_AT_A_TIME", portion)
         np.testing.assert_allclose(log_likelihood(d, draws), each, rtol=1e-12, atol=1e-13)
         np.testing.assert_allclose(choice_probabilities(d, draws), chances, rtol=1e-10)
-        np.testing.assert_allclose(
-            mean_choice_probabilities(d, draws), chances.mean(axis=0), rtol=1e-10
-        )
     assert log_likelihood(d, draws[:1]).shape == (1, len(d))
     assert choice_probabilities(Decisions(d.rows, d.start), draws[0]).shape == (rows,)
 
@@ -405,7 +401,7 @@ def test_shapes_and_draws_in_small_portions(monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_bad_coefficients_are_refused(v: Any, sentence: str) -> None:
-    for ask in (log_likelihood, choice_probabilities, mean_choice_probabilities, derivatives):
+    for ask in (log_likelihood, choice_probabilities, derivatives):
         with pytest.raises(ValueError, match=r".") as refusal:
             ask(example(), v)
         assert sentence in str(refusal.value)

@@ -20,7 +20,7 @@ from revealed.models.choice import ChoiceModel
 from revealed.models.priors import Flat, Normal, Prior
 from revealed.models.ranking import RankingModel
 from revealed.results.choice import ChoicePosterior
-from revealed.results.prediction import predict
+from revealed.results.predictive import predict
 from revealed.results.ranking import RankingPosterior
 
 PICTURES = [plots.posterior_densities, plots.traces, plots.autocorrelations, plots.value_intervals]

@@ -7,10 +7,13 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+import scipy.stats as st
+from scipy.special import logsumexp, ndtr
 
 import revealed as rv
-from revealed.results.loo import MAX_PARETO_K
+from revealed._types import Floats
+from revealed.results.comparison import _difference_error
+from revealed.results.loo import MAX_PARETO_K, all_observations, leave_one_out
 from tests.support.cases import choose
 from tests.support.statistical_asserts import assert_mean
 
@@ -46,6 +49,66 @@ def test_it_is_the_probability_of_a_choice_given_the_others(post: rv.ChoicePoste
     assert shapes.max() < MAX_PARETO_K
     for t in range(len(truth)):
         assert_mean(points[:, t], truth[t], false_alarm=1e-6)
+
+
+def autocorrelated(rng: np.random.Generator, share: Floats, correlation: float) -> Floats:
+    """(4, 500, 1) draws of a law on the grid whose neighbours depend on one another."""
+    z = rng.standard_normal((4, 500))
+    for s in range(1, 500):
+        z[:, s] = correlation * z[:, s - 1] + np.sqrt(1.0 - correlation**2) * z[:, s]
+    below = np.minimum(np.searchsorted(np.cumsum(share), ndtr(z)), len(GRID) - 1)
+    return np.asarray(GRID[below][:, :, None])
+
+
+def test_monte_carlo_errors_are_those_of_repeated_runs(post: rv.ChoicePosterior) -> None:
+    """Of elpd, and of its difference between two runs of one model, by draws that depend."""
+    likelihood = rv.log_likelihood(post.decisions, GRID[:, None])
+    log_posterior = likelihood.sum(axis=1) - GRID**2 / 2.0
+    rng, share = np.random.default_rng(2), np.exp(log_posterior - logsumexp(log_posterior))
+    found = [
+        dataclasses.replace(post, draws={"value": autocorrelated(rng, share, 0.7)}).loo()
+        for _ in range(60)
+    ]
+    elpd, errors = (np.array([getattr(one, name) for one in found]) for name in ("elpd", "mcse"))
+    pairs = zip(found[::2], found[1::2], strict=True)
+    differences = np.array([_difference_error(a.deviations, b.deviations) for a, b in pairs])
+    spread = (errors**2).mean()
+    for variance, stated, freedom in (
+        (elpd.var(ddof=1), spread, 59),
+        (((elpd[::2] - elpd[1::2]) ** 2).mean(), (differences**2).mean(), 30),
+    ):
+        low, high = st.f.ppf([1e-4, 1.0 - 1e-4], freedom, freedom * 39)
+        assert low < variance / stated < 1.1 * high  # batches are not infinitely long
+    assert _difference_error(found[0].deviations, found[0].deviations) == 0.0
+
+
+def test_a_model_against_itself_prints_no_difference(post: rv.ChoicePosterior) -> None:
+    """With other draws of the same law, and with the very same ones."""
+    value = post.draws["value"]
+    other = dataclasses.replace(post, draws={"value": value[::-1, ::-1]})
+    for twin in (other, post):
+        shown = repr(rv.compare({"one": post, "two": twin}))
+        assert "no difference from" in shown
+        assert "beyond Monte-Carlo error" in shown
+    worse = dataclasses.replace(post, draws={"value": value - 2.0})
+    found = rv.compare({"one": post, "worse": worse})
+    assert found.distinguishable.tolist() == [False, True]
+    assert "no difference" not in repr(found)
+    assert found.elpd_diff[1] > 3.0 * found.elpd_diff_mcse[1] > 0.0
+
+
+def test_equal_decisions_are_worked_out_once(post: rv.ChoicePosterior) -> None:
+    """The same answer as from the log-likelihood of each decision, rare choices included."""
+    d = post.decisions
+    far = rv.Decisions([[0.0], [9.0]], [0, 2], [0], names=d.names)  # of a probability near 1e-7
+    twice = d + d + far
+    doubled = dataclasses.replace(post, data=twice)
+    logs = rv.log_likelihood(twice, post.values)
+    found, each = doubled.loo(), leave_one_out(all_observations(logs), *post.shape)
+    assert logs[:, -1].min() < np.log(1e-6)
+    np.testing.assert_allclose(found.pointwise, each.pointwise, atol=2e-5)
+    np.testing.assert_allclose(found.mcse, each.mcse, rtol=1e-4)
+    np.testing.assert_array_equal(found.pointwise[:40], found.pointwise[40:80])
 
 
 def test_arviz_says_the_same(post: rv.ChoicePosterior) -> None:

@@ -16,13 +16,17 @@ from revealed.models.choice import ChoiceModel
 from revealed.models.likelihood import choice_probabilities
 from revealed.models.priors import Normal
 from revealed.results.choice import ChoicePosterior
+from revealed.results.draw_batches import split_rows
 from revealed.results.policy import policy
-from revealed.results.prediction import METHODS, predict
+from revealed.results.predictive import METHODS, predict
 from tests.support.cases import choose, ragged_offers
 
-module = importlib.import_module("revealed.results.prediction")
+votes = importlib.import_module("revealed.results.votes")
 policies = importlib.import_module("revealed.results.policy")
 ROOT_TWO = np.sqrt(2.0)
+
+KERNEL_ERROR = 2e-8
+"""What `kernels/mean_probabilities.py` says its probabilities are off by at most."""
 
 
 def posterior(draws: Any, decisions: Decisions) -> ChoicePosterior:
@@ -69,7 +73,7 @@ def test_averaging_normal_draws_gives_the_known_integral() -> None:
     # v ~ N(m, s^2): the second action is taken with probability Phi(gap m / sqrt(2 + gap^2 s^2)).
     draws = np.random.default_rng(0).normal(1.2, 1.5, (20_000, 1))
     gaps = np.array([-2.0, 0.3, 1.0, 5.0])
-    found = predict(draws, pair(list(gaps))).probabilities[1::2]
+    found = predict(draws, pair(list(gaps)), draws="all").probabilities[1::2]
     each = ndtr(draws * gaps / ROOT_TWO)
     z = (found - ndtr(1.2 * gaps / np.sqrt(2.0 + 2.25 * gaps**2))) / (
         each.std(axis=0) / np.sqrt(len(draws))
@@ -83,7 +87,8 @@ def test_votes_tend_to_the_averaged_probabilities(sparse: bool) -> None:
     if sparse:
         offers = Decisions(sp.csr_array(offers.rows), offers.start)
     draws = np.random.default_rng(2).normal([0.5, -1.0, 2.0], 0.7, (4000, 3))
-    exact, voted = predict(draws, offers), predict(draws, offers, "vote", seed=3)
+    exact = predict(draws, offers, draws="all")
+    voted = predict(draws, offers, "vote", seed=3)
     error = np.sqrt(np.maximum(exact.probabilities * (1 - exact.probabilities), 1e-12) / len(draws))
     z = (voted.probabilities - exact.probabilities) / error
     free = np.repeat(offers.sizes > 1, offers.sizes) & (exact.probabilities > 1e-4)
@@ -99,7 +104,9 @@ def test_equal_draws_make_all_three_methods_agree() -> None:
     draws = np.tile(v, (4000, 1))
     exact = choice_probabilities(offers, v)
     for method in ("average", "point"):
-        np.testing.assert_allclose(predict(draws, offers, method).probabilities, exact, atol=1e-9)
+        np.testing.assert_allclose(
+            predict(draws, offers, method).probabilities, exact, atol=KERNEL_ERROR
+        )
     voted = predict(draws, offers, "vote").probabilities
     error = np.sqrt(np.maximum(exact * (1 - exact), 1e-4) / len(draws))
     assert (np.abs(voted - exact) < normal_limit(1e-6, len(exact)) * error).all()
@@ -116,7 +123,7 @@ def test_votes_are_reproducible_and_do_not_depend_on_how_they_are_cut(
         once, predict(draws, offers, "vote", seed=np.random.default_rng(7)).probabilities
     )
     assert (once != predict(draws, offers, "vote", seed=8).probabilities).any()
-    monkeypatch.setattr(module, "MAX_CELLS", 100)
+    monkeypatch.setattr(votes, "MAX_CELLS", 100)
     np.testing.assert_array_equal(once, predict(draws, offers, "vote", seed=7).probabilities)
 
 
@@ -191,25 +198,51 @@ def test_the_true_value_is_calibrated_and_one_three_times_as_large_is_not() -> N
     assert in_standard_errors(3 * v, d).min() < -10.0
 
 
-def test_a_forced_decision_is_certain_and_counts_as_right() -> None:
-    d = Decisions([[1.0], [2.0], [3.0]], [0, 1, 3], [0, 0])
-    found = predict([30.0], d, "vote")
-    assert found.error_rate == 0.5
-    np.testing.assert_array_equal(found.confidence, 1.0)
-    np.testing.assert_array_equal(found.calibration().low, [0.9])
-    np.testing.assert_allclose(found.calibration().predicted, [1.0])
-    np.testing.assert_allclose(found.calibration().observed, [0.5])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_decision_of_one_action_is_certain_and_is_not_scored(method: str) -> None:
+    """Of four decisions two offer a choice, one of which is predicted wrongly: not one in four."""
+    d = Decisions([[1.0], [2.0], [3.0], [1.0], [9.0], [2.0]], [0, 1, 3, 4, 6], [0, 0, 0, 0])
+    found = predict([30.0], d, method)
+    np.testing.assert_array_equal(found.scored, [False, True, False, True])
+    np.testing.assert_array_equal(found.predicted, [0, 1, 0, 0])
+    np.testing.assert_array_equal(found.confidence[[0, 2]], 1.0)
+    alone = Decisions([[2.0], [3.0], [9.0], [2.0]], [0, 2, 4], [0, 0])
+    assert found.error_rate == predict([30.0], alone, method).error_rate == 0.5
+
+
+def test_calibration_leaves_decisions_of_one_action_out() -> None:
+    d = Decisions([[1.0], [0.0], [0.5], [2.0]], [0, 1, 3, 4], [0, 0, 0])
+    found, alone = predict([1.0], d), predict([1.0], pair([0.5], [0]))
+    for name in ("low", "count", "predicted", "observed", "error"):
+        np.testing.assert_allclose(
+            getattr(found.calibration(), name), getattr(alone.calibration(), name)
+        )
+    assert found.guessing_error == 0.5
+
+
+def test_only_decisions_of_one_action_cannot_be_judged() -> None:
+    found = predict([1.0], Decisions([[1.0], [2.0]], [0, 1, 2], [0, 0]))
+    assert repr(found) == "<Prediction: 2 decisions by average, log score 0>"
+    for judge in (lambda: found.error_rate, found.calibration):
+        with pytest.raises(ValueError, match="offers a single action"):
+            judge()
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_choices_that_were_not_seen_can_be_predicted_but_not_judged(method: str) -> None:
     found = predict([[1.0], [2.0]], pair([1.0, 2.0]), method)
     assert found.probabilities.shape == (4,)
-    assert repr(found) == f"<Prediction: 2 decisions by {method}>"
+    assert repr(found).startswith(f"<Prediction: 2 decisions by {method};")
     for judge in (lambda: found.error_rate, lambda: found.log_score, found.calibration):
         with pytest.raises(ValueError, match="no choices"):
             judge()
-    assert found.to_dataframe().column_names == ["decision", "action", "probability", "predicted"]
+    assert found.to_dataframe().column_names == [
+        "decision",
+        "action",
+        "probability",
+        "standard_error",
+        "predicted",
+    ]
 
 
 def test_tables_name_decisions_and_actions() -> None:
@@ -315,7 +348,7 @@ def test_policy_does_not_depend_on_how_it_is_cut(monkeypatch: pytest.MonkeyPatch
     draws = np.random.default_rng(13).standard_normal((50, 3))
     whole = policy(draws, offers)
     monkeypatch.setattr(policies, "MAX_CELLS", 50 * 10)
-    pieces = policies._chunks(offers, 10)
+    pieces = split_rows(offers.start, 10)
     assert len(pieces) > 5
     np.testing.assert_array_equal(np.concatenate(pieces), np.arange(30))
     assert max(offers.sizes[piece].sum() for piece in pieces) < 10 + offers.sizes.max()

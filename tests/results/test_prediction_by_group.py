@@ -39,6 +39,22 @@ def test_each_decision_is_predicted_by_its_group(posterior: Any, method: str) ->
     np.testing.assert_array_equal(found.log_probability_chosen[own], alone.log_probability_chosen)
 
 
+def test_errors_are_those_of_each_group_and_their_scores_add_up(posterior: Any) -> None:
+    """Chains stay apart, as batches of draws need it."""
+    d = decisions()
+    found = posterior.predict(d)
+    parts = {}
+    for label in ("a", "v"):
+        parts[label] = posterior.select(group=label).predict(d[np.flatnonzero(d.groups == label)])
+        rows = np.repeat(d.groups == label, d.sizes)
+        np.testing.assert_allclose(
+            found.standard_error[rows], parts[label].standard_error, rtol=1e-9, atol=1e-15
+        )
+    both = parts["a"].score_deviations + parts["v"].score_deviations
+    np.testing.assert_allclose(found.score_deviations, both, rtol=1e-9, atol=1e-12)
+    assert found.draws.max() == found.draws_available == 200
+
+
 def test_unknown_method_is_refused(posterior: Any) -> None:
     with pytest.raises(ValueError, match="there is no method 'guess'"):
         posterior.predict(decisions(), "guess")

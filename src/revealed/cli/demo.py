@@ -85,7 +85,7 @@ def demo(
     from revealed.models.priors import Normal
     from revealed.plots.report import write_report
     from revealed.replication.figures import plot_boards
-    from revealed.results.prediction import predict
+    from revealed.results.predictive import predict
 
     # Every file is checked before the first second of work.
     make_folder(out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,6 +70,14 @@ def predict(
     sep: CsvSep = None,
     decimal: CsvDecimal = None,
     encoding: CsvEncoding = None,
+    draws: Annotated[
+        str | None,
+        typer.Option(
+            help="How many draws are used: a number, or `all`; default: as many as bring the "
+            "Monte-Carlo error of each probability down to 0.002.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = 0,
     no_progress: NoProgress = False,
     json: Json = False,
@@ -81,6 +90,7 @@ def predict(
     from revealed.io.table_files import read_names
 
     # Refuse what cannot be written before anything is read.
+    wanted = _check_draws(draws)
     check_table_suffix(out)
     check_writable(out)
     post = load_choices(posterior)
@@ -102,11 +112,11 @@ def predict(
         with data_warnings_as_messages():
             d = read_file(table, features=post.names, **columns, **form)
     with progress("predicting", no_progress):
-        predicted = _predict(post, d, method, new_groups, check_seed(seed))
+        predicted = _predict(post, d, method, new_groups, check_seed(seed), wanted)
         _write_table(predicted.to_dataframe(), out)
     # Scores need choices; without them only the confidence is known.
     scores = _scores(predicted)
-    # The answer for machines, or three sentences for people.
+    # The answer for machines, or some sentences for people.
     if json:
         print_json(
             {
@@ -119,20 +129,32 @@ def predict(
         )
         return
     print(f"The probability of each action in {len(d)} decisions: {out}")
+    if predicted.accuracy:
+        print(f"Worked out from {predicted.accuracy}.")
     if chosen is None:
         print(
             "There is no column of choices, so the predictions cannot be scored; "
             f"they are {scores['confidence']:.0%} sure."
         )
         return
+    if scores["forced"]:
+        print(
+            f"{scores['forced']} of {len(d)} decisions offer a single action, and count in "
+            "neither error nor calibration."
+        )
+    log_score = (
+        f"Log score: {predicted.log_score:.4f} (Monte-Carlo error "
+        f"{predicted.log_score_standard_error:.1g}), the mean log probability of what was chosen; "
+        "0 is perfect."
+    )
+    if scores["error"] is None:
+        print(log_score)
+        return
     print(
         f"Error E_a: {predicted.error_rate:.1%} were predicted wrongly "
         f"(guessing: {scores['guessing']:.1%})."
     )
-    print(
-        f"Log score: {predicted.log_score:.4f}, the mean log probability of what was chosen; "
-        "0 is perfect."
-    )
+    print(log_score)
     print(
         f"Calibration: on average {scores['confidence']:.0%} sure and "
         f"{1 - predicted.error_rate:.0%} right; "
@@ -152,14 +174,19 @@ def _refuse_new_groups(post: Any, new_groups: str | None) -> None:
 
 
 def _predict(
-    post: Any, decisions: Decisions, method: str, new_groups: str | None, seed: int
+    post: Any,
+    decisions: Decisions,
+    method: str,
+    new_groups: str | None,
+    seed: int,
+    draws: int | str | None,
 ) -> Prediction:
     """The prediction: of one value for all, or of each group by its own."""
     from revealed.results.choice import ChoicePosterior
     from revealed.results.hierarchical import HierarchicalPosterior
 
     if isinstance(post, ChoicePosterior):
-        return post.predict(decisions, method, seed=seed)
+        return post.predict(decisions, method, seed=seed, draws=draws)
     if decisions.groups is None:
         raise ValueError(
             f"this posterior is of {len(post.groups)} groups, and the table does not say who "
@@ -180,28 +207,41 @@ def _predict(
         raise ValueError(f"group {refused[0]!r} made none of the decisions of this fit; {how}")
     found: Prediction
     if not hierarchical:
-        found = post.predict(decisions, method, seed=seed)
+        found = post.predict(decisions, method, seed=seed, draws=draws)
         return found
     named = [label for label in labels if str(label) in given]
-    found = post.predict(decisions, method, new_groups=named, seed=seed)
+    found = post.predict(decisions, method, new_groups=named, seed=seed, draws=draws)
     return found
 
 
 def _scores(predicted: Prediction) -> dict[str, Any]:
     """How good predictions are, for machines; scores that need choices are None without them.
 
-    `guessing` is the error rate of a guess among the actions of each decision.
+    `guessing` is the error rate of a guess among the actions of each decision, and `forced` how
+    many decisions have a single action, which count in neither error nor calibration.
     """
+    free = predicted.scored
     without_choices = {
-        "confidence": predicted.confidence.mean(),
-        "guessing": 1.0 - (1.0 / predicted.decisions.sizes).mean(),
+        "draws": [predicted.draws.min(), predicted.draws.max()],
+        "draws_available": predicted.draws_available,
+        "standard_error": _finite(predicted.standard_error.max()),
+        "forced": int((~free).sum()),
+        "confidence": predicted.confidence[free].mean() if free.any() else 1.0,
+        "guessing": _finite(predicted.guessing_error),
         "error": None,
         "log_score": None,
+        "log_score_standard_error": None,
         "calibration": None,
     }
     # nothing was chosen, or nobody wrote it down
     if predicted.decisions.chosen is None:
         return without_choices
+    log_score = {
+        "log_score": predicted.log_score,
+        "log_score_standard_error": _finite(predicted.log_score_standard_error),
+    }
+    if not free.any():
+        return {**without_choices, **log_score}
     # how often what was predicted with some probability happened
     bins = predicted.calibration()
     columns = ("low", "high", "count", "predicted", "observed", "standard_error")
@@ -210,10 +250,24 @@ def _scores(predicted: Prediction) -> dict[str, Any]:
     ]
     return {
         **without_choices,
+        **log_score,
         "error": predicted.error_rate,
-        "log_score": predicted.log_score,
         "calibration": {"error": bins.error, "bins": rows},
     }
+
+
+def _finite(number: float) -> float | None:
+    """The number, or None for one that JSON does not have."""
+    return float(number) if math.isfinite(number) else None
+
+
+def _check_draws(given: str | None) -> int | str | None:
+    """How many draws are asked for, as `predict` takes it."""
+    if given is None or given == "all":
+        return given
+    if not given.isdecimal() or int(given) == 0:
+        raise ValueError(f"--draws must be a number from 1 on, or all; it is {given!r}")
+    return int(given)
 
 
 def _write_table(table: Any, path: Path) -> None:

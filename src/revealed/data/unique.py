@@ -93,30 +93,60 @@ def deduplicate(
     return UniqueDecisions(unique, rival_minus_chosen, offers, group[where])
 
 
+def find_kinds(
+    decisions: Decisions, of_decision: Ints | None = None, of_row: Ints | None = None
+) -> tuple[Ints, Ints]:
+    """(U,) the first decision of every kind, and (T,) the kind of each decision.
+
+    Two decisions are of one kind when their rows are equal, whatever was chosen. of_decision: (T,)
+    numbers from zero on that must be equal too, such as the choice. of_row: (P,) the same of each
+    row, such as the label of its action.
+    """
+    rows, start = decisions.rows, decisions.start
+    if of_row is not None:
+        column = of_row[:, None].astype(np.float64)
+        # one more column; sparse rows have no stored zeros by position, so that zero counts too
+        rows = (
+            sp.csr_array(sp.hstack([rows, column + 1.0]))
+            if sp.issparse(rows)
+            else np.hstack([rows, column])
+        )
+    label = np.zeros(len(decisions), np.int64) if of_decision is None else of_decision
+    where, kind = np.unique(_first_equal(rows, start, label), return_inverse=True)
+    return where, kind
+
+
 def _find_distinct(decisions: Decisions, weights: Floats, group: Ints) -> tuple[Ints, Floats]:
     """(U,) the first decision of every kind, and the summed weight of its kind.
 
-    weights: (T,). group: (T,) whose a decision is, as small whole numbers.
+    weights: (T,). group: (T,) whose a decision is, as small whole numbers. Two decisions are of one
+    kind when rows, choice and group are equal.
     """
-    rows, start = decisions.rows, decisions.start
-    # Two decisions are of one kind when rows, choice and group are equal. Choice and group share
-    # one 64-bit label.
-    label = decisions.chosen_row - start[:-1] + (group << 32)
+    where, kind = find_kinds(decisions, choice_labels(decisions, group))
+    return where, np.bincount(kind, weights, len(where)).astype(np.float64)
+
+
+def choice_labels(decisions: Decisions, group: Ints | int = 0) -> Ints:
+    """(T,) choice and group of each decision in one 64-bit number."""
+    return np.asarray(decisions.chosen_row - decisions.start[:-1] + (group << 32))
+
+
+def _first_equal(rows: Any, start: Ints, label: Ints) -> Ints:
+    """(T,) for each decision the first one with the same rows and the same label."""
+    count = len(label)
     if sp.issparse(rows):
         _, content = np.unique(
             [_digest(rows, low, high) for low, high in pairwise(start)], return_inverse=True
         )
         # One number a decision takes the place of its rows.
-        rows, start = content.astype(np.float64)[:, None], np.arange(len(decisions) + 1)
-    first = np.empty(len(decisions), dtype=np.int64)
+        rows, start = content.astype(np.float64)[:, None], np.arange(count + 1)
+    first = np.empty(count, dtype=np.int64)
     # The kernel hashes the bits of rows that lie one after another.
     rows = np.ascontiguousarray(rows)
     # The hash table is at most half full.
-    table = np.full(2 << len(decisions).bit_length(), -1)
+    table = np.full(2 << count.bit_length(), -1)
     find_first_equal(rows, rows.view(np.uint64), start, label, table, first)
-    # Every decision points to the first of its kind.
-    where, kind = np.unique(first, return_inverse=True)
-    return where, np.bincount(kind, weights, len(where)).astype(np.float64)
+    return first
 
 
 def _digest(rows: Any, low: int, high: int) -> bytes:

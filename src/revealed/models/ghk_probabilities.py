@@ -22,6 +22,7 @@ def ghk_log_probabilities(
     noise: NoiseCovariance,
     wanted: Bools,
     points: int,
+    same_points: bool = False,
 ) -> Iterator[tuple[int, Floats]]:
     """For each draw s the log probability (P,) of every row wanted, under correlated noise.
 
@@ -30,7 +31,8 @@ def ghk_log_probabilities(
     By sequential conditioning (`kernels.ghk`) over a lattice of so many points and their mirror
     images; a decision between two actions needs none. The first coordinate of the points is
     evenly spaced, the others go on as Richtmyer's sequence (multiples of square roots of primes)
-    from draw to draw, and all are folded: an average over draws needs points that differ.
+    from draw to draw, and all are folded: an average over draws needs points that differ, and a
+    difference between draws the same ones.
     """
     if noise.covariance.ndim == 3 and len(noise.covariance) != draws:
         raise ValueError(
@@ -41,8 +43,9 @@ def ghk_log_probabilities(
     label, covariance = noise.label_of_row(d), noise.full_covariance(draws)
     increments = np.sqrt(_primes(max(1, int(d.sizes.max()) - 2)))
     for s, mu in utilities:
-        lattice = (np.arange(s * points, (s + 1) * points)[:, None] + 0.5) * increments
-        lattice[:, 0] = (np.arange(points) + 0.5) / points + s * increments[0]
+        at = 0 if same_points else s
+        lattice = (np.arange(at * points, (at + 1) * points)[:, None] + 0.5) * increments
+        lattice[:, 0] = (np.arange(points) + 0.5) / points + at * increments[0]
         lattice %= 1.0
         # The baker's transform makes the integrand periodic; the ends are kept off 0 and 1.
         folded = np.clip(np.abs(2.0 * lattice - 1.0), 1e-12, 1.0 - 1e-12)

@@ -18,7 +18,7 @@ import scipy.linalg as sla
 import scipy.sparse as sp
 
 from revealed._types import Bools, Floats, Ints
-from revealed.data.decisions import Decisions
+from revealed.data.decisions import Decisions, Rows
 from revealed.kernels import choice
 from revealed.kernels.choice_formula import write_information
 from revealed.kernels.choice_information import add_information_dense, add_information_sparse
@@ -125,30 +125,6 @@ def choice_probabilities(
     return out if np.ndim(v) == 2 else out[0]
 
 
-def mean_choice_probabilities(
-    d: Decisions, draws: Any, noise: Noise | NoiseCovariance | None = None
-) -> Floats:
-    """(P,) probability of every action offered, averaged over the draws, (S, K).
-
-    Under noise with a covariance the draws share the points of the lattice, each its own few.
-    """
-    given = _check_coefficients(d, draws)
-    total, one = np.zeros(d.rows.shape[0]), np.empty(d.rows.shape[0])
-    if isinstance(noise, NoiseCovariance):
-        # At least eight points a draw: with fewer, a single draw's probabilities are too rough
-        # even for an average.
-        points = max(8, noise.points // len(given))
-        every_row = np.ones(len(total), dtype=np.bool_)
-        for _, logs in _by_ghk(d, given, noise, every_row, points):
-            total += normalise(d, logs)
-    else:
-        kernel = as_kernel(noise)
-        for _, mu in _mean_utilities(d, given):
-            choice.all_probabilities(kernel, mu, d.start, one)
-            total += one
-    return total / len(given)
-
-
 def _by_ghk(
     d: Decisions, draws: Floats, noise: NoiseCovariance, wanted: Bools, points: int
 ) -> Iterator[tuple[int, Floats]]:
@@ -191,7 +167,7 @@ def posterior_mode(
     to be made.
     """
     chosen_row, basis = d.chosen_row, resolved_prior.basis
-    v = resolved_prior.mean.copy() if start is None else start
+    v = (resolved_prior.mean if start is None else start).copy()
     # Equal decisions may have been counted together.
     times = np.ones(len(d)) if weight is None else weight
     flat, precision, mean = resolved_prior.flat, resolved_prior.precision, resolved_prior.mean
@@ -319,19 +295,25 @@ def _check_coefficients(d: Decisions, v: Any) -> Floats:
 def _mean_utilities(d: Decisions, draws: Floats) -> Iterator[tuple[int, Floats]]:
     """For each draw s its mean utilities rows @ v, (P,), worked out some draws at a time."""
     at_a_time = max(1, UTILITIES_AT_A_TIME // d.rows.shape[0])
-    largest_allowed = 1e100  # beyond, utilities would overflow when squared
     for first in range(0, len(draws), at_a_time):
-        with np.errstate(over="ignore", invalid="ignore"):
-            mu = np.ascontiguousarray((d.rows @ draws[first : first + at_a_time].T).T)
-            largest = np.abs(mu).max()
-        # Written this way round, so that a NaN is refused too.
-        if not largest < largest_allowed:
-            raise ValueError(
-                f"the utilities rows @ v reach {largest:g}, too large to compare; "
-                "scale the features or v"
-            )
+        mu = np.ascontiguousarray(mean_utilities(d.rows, draws[first : first + at_a_time]).T)
         for i in range(len(mu)):
             yield first + i, mu[i]
+
+
+def mean_utilities(rows: Rows, draws: Floats) -> Floats:
+    """(P, S) rows @ v under each of draws (S, K); refuses utilities too large to compare."""
+    largest_allowed = 1e100  # beyond, utilities would overflow when squared
+    with np.errstate(over="ignore", invalid="ignore"):
+        mu = np.asarray(rows @ draws.T)
+        largest = np.abs(mu).max()
+    # Written this way round, so that a NaN is refused too.
+    if not largest < largest_allowed:
+        raise ValueError(
+            f"the utilities rows @ v reach {largest:g}, too large to compare; "
+            "scale the features or v"
+        )
+    return mu
 
 
 def _derivatives(

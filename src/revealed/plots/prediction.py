@@ -59,7 +59,7 @@ def calibration(prediction: Prediction) -> Figure:
         counts.set_xlim(-0.02, 1.02)
         note = (
             f"Error E_a, predicted wrongly: {prediction.error_rate:.0%} of "
-            f"{len(prediction.decisions)} decisions; mean log probability of what was chosen: "
+            f"{int(prediction.scored.sum())} decisions; mean log probability of what was chosen: "
             f"{prediction.log_score:.3f}."
         )
         finish(figure, "Can its predictions be believed?", note)

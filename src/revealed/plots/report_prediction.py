@@ -12,10 +12,11 @@ from revealed._types import Floats
 from revealed._validation import Seed, as_generator
 from revealed.data.decisions import Decisions
 from revealed.data.rankings import Rankings
+from revealed.data.unique import find_kinds
 from revealed.plots.prediction import calibration
 from revealed.plots.report_html import picture
 from revealed.results.base import Posterior
-from revealed.results.loo import MAX_PARETO_K, LeaveOneOut, leave_one_out
+from revealed.results.loo import MAX_PARETO_K, LeaveOneOut, all_observations, leave_one_out
 from revealed.results.mdp import MDPPosterior
 from revealed.results.prediction import Prediction
 from revealed.results.ranking import RankingPosterior
@@ -30,15 +31,15 @@ class PredictionBudget:
     Attributes
     ----------
     cells
-        Draws times rows; with more, only some of the draws are used, and the last digits of the
-        scores depend on which.
+        Draws times rows, those of equal decisions once; with more, only some of the draws are
+        used, and the last digits of the scores depend on which.
     cells_of_correlated_noise
-        The same where probabilities are integrals, which take about ten times as long.
+        The same where probabilities are integrals, which take many times as long.
     min_draws
         At least so many: with fewer, scores depend on which were picked.
     """
 
-    cells: int = 5_000_000
+    cells: int = 50_000_000
     cells_of_correlated_noise: int = 1_000_000
     min_draws: int = 50
 
@@ -80,9 +81,9 @@ def with_fewer_draws(post: Posterior, seed: Seed) -> Posterior:
 
 
 def _count_rows(post: Posterior) -> int:
-    """How many rows there are to predict: actions of all decisions, or entries of all games."""
+    """How many rows there are to predict: actions of different decisions, or entries of games."""
     if isinstance(post.data, Decisions):
-        return len(post.data.rows)
+        return int(post.data.sizes[find_kinds(post.data)[0]].sum())
     if isinstance(post.data, Rankings):
         return int(post.data.start[-1])
     return len(post.data) * len(post.data.actions)
@@ -109,32 +110,47 @@ def _join(parts: list[Prediction]) -> Prediction:
         np.concatenate([part.decisions.chosen for part in parts]),
     )
     logs = [part.log_probability_chosen for part in parts]
+    deviations = [part.score_deviations for part in parts if part.score_deviations is not None]
     return Prediction(
         np.concatenate([part.probabilities for part in parts]),
         "average",
         decisions,
         np.concatenate(logs),  # type: ignore[arg-type]
+        np.concatenate([part.standard_error for part in parts]),
+        np.concatenate([part.draws for part in parts]),
+        parts[0].draws_available,
+        np.sum(deviations, axis=0),
     )
 
 
 def _choices_in_words(prediction: Prediction, loo: LeaveOneOut, how: str) -> str:
     """Error, log score, leave-one-out and calibration; how: what predicts other decisions."""
     # the error of somebody who picks an action blindly
-    guessing = 1.0 - (1.0 / prediction.decisions.sizes).mean()
+    guessing = prediction.guessing_error
     blind = -np.log(prediction.decisions.sizes).mean()
+    count, forced = len(prediction.decisions), int((~prediction.scored).sum())
+    if not prediction.scored.any():
+        return (
+            "<p>Every decision offers a single action, so that there is nothing to predict "
+            f"rightly or wrongly.</p>{_loo_in_words(loo, 'decision')}"
+        )
+    left_out = (
+        f" ({count_things(forced, 'decision')} with a single action left out)" if forced else ""
+    )
     figure = picture(
         calibration(prediction),
         "How often predictions came true, by how probable they were said to be; points near the "
         "diagonal are right.",
     )
-    count = len(prediction.decisions)
     return (
         f"<p>Asked for the most likely action in each of the {count_things(count, 'decision')} "
-        f"it was learnt from, it is wrong in <strong>{prediction.error_rate:.1%}</strong> (the "
-        f"paper's E_a); a blind guess would be wrong in {guessing:.1%}. It is "
-        f"{prediction.confidence.mean():.0%} sure on average and right in "
+        f"it was learnt from{left_out}, it is wrong in "
+        f"<strong>{prediction.error_rate:.1%}</strong> (the paper's E_a); a blind guess "
+        f"would be wrong in {guessing:.1%}. It is "
+        f"{prediction.confidence[prediction.scored].mean():.0%} sure on average and right in "
         f"{1.0 - prediction.error_rate:.0%}. The mean log probability of what was chosen (log "
-        f"score) is {prediction.log_score:.3f}; 0 would be perfect, and a blind guess has "
+        f"score) is {prediction.log_score:.3f} (Monte-Carlo error "
+        f"{prediction.log_score_standard_error:.1g}); 0 would be perfect, and a blind guess has "
         f"{blind:.3f}.</p>"
         "<p>These decisions are the ones it learnt from, so this flatters it: judge it by "
         f"decisions it has not seen, with <code>{how}</code>.</p>"
@@ -156,7 +172,7 @@ def _games_in_words(post: RankingPosterior) -> str:
         f"<p>The {count_things(len(post.rankings), 'game')} it was learnt from ended as they did "
         f"with a mean log probability of <strong>{mean:.3f}</strong>; 0 would be perfect{blind} "
         "It learnt from these games, so this flatters it.</p>"
-        f"{_loo_in_words(leave_one_out(logs), 'game')}"
+        f"{_loo_in_words(leave_one_out(all_observations(logs), *post.shape), 'game')}"
     )
 
 
@@ -180,5 +196,6 @@ def _loo_in_words(loo: LeaveOneOut, thing: str) -> str:
     return (
         f"<p>Left out one at a time, and predicted from the others (PSIS-LOO), a {escape(thing)} "
         f"has a mean log probability of <strong>{loo.elpd / count:.3f}</strong>; together "
-        f"(elpd) {loo.elpd:.1f}, standard error {loo.se:.1f}. {trust}</p>"
+        f"(elpd) {loo.elpd:.1f}, standard error {loo.se:.1f}, Monte-Carlo error {loo.mcse:.2g}. "
+        f"{trust}</p>"
     )

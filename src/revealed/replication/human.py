@@ -20,7 +20,7 @@ from revealed.models.priors import Normal
 from revealed.replication.figures import plot_densities, plot_errors
 from revealed.replication.study import ReportProgress, Section, Study
 from revealed.results.choice import ChoicePosterior
-from revealed.results.prediction import predict
+from revealed.results.predictive import predict
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from revealed.replication.tetris_players import (
     thin_draws,
 )
 from revealed.results.choice import ChoicePosterior
-from revealed.results.prediction import predict
+from revealed.results.predictive import predict
 
 PROTOTYPE = MappingProxyType(
     {

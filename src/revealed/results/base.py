@@ -23,7 +23,7 @@ from revealed.models.base import Parameter
 from revealed.models.choice import ChoiceModel
 from revealed.models.ranking import RankingModel
 from revealed.results.diagnostics import standard_deviation
-from revealed.results.loo import LeaveOneOut, leave_one_out
+from revealed.results.loo import LeaveOneOut, Observations, all_observations, leave_one_out
 from revealed.results.storage import (
     data_groups,
     likelihood_variables,
@@ -263,8 +263,12 @@ class Posterior:
 
     def loo(self) -> LeaveOneOut:
         """How well each observation is predicted from the others (PSIS-LOO)."""
+        return leave_one_out(self._observations(), *self.shape)
+
+    def _observations(self) -> Observations:
+        """What was observed, as leaving one out needs it: equal observations once."""
         logs = self.log_likelihood()
-        return leave_one_out(logs.reshape(-1, logs.shape[2]))
+        return all_observations(logs.reshape(-1, logs.shape[2]))
 
     def identification(self) -> Any:
         """What the data identify, and what only the prior says; print it for a report."""

@@ -6,17 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revealed._types import Bools, Floats
+from revealed._types import Bools, Floats, Ints
 from revealed._validation import Seed
 from revealed.data.decisions import Decisions
+from revealed.data.unique import choice_labels, find_kinds
+from revealed.models.drawn_probabilities import log_probabilities_of_choices
 from revealed.models.likelihood import log_likelihood
 from revealed.models.noise import Noise, NoiseCovariance, ResolvedNoise
 from revealed.models.priors import Prior, ResolvedPrior
 from revealed.results.base import Columns, Posterior
 from revealed.results.drawn_noise import drawn_noise, resolved_noise, with_noise_columns
 from revealed.results.identification import Identification, identify
+from revealed.results.loo import Observations
 from revealed.results.policy import Policy, policy
-from revealed.results.prediction import Prediction, predict
+from revealed.results.prediction import Prediction
+from revealed.results.predictive import predict
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,8 +113,24 @@ class ChoicePosterior(Posterior):
         found = log_likelihood(self.decisions, self.values, self.known_noise)
         return found.reshape(*self.shape, len(self.decisions))
 
+    def _observations(self) -> Observations:
+        """The choices, equal ones in equal decisions once."""
+        d, noise = self.decisions, self.known_noise
+        labels = noise.label_of_row(d) if isinstance(noise, NoiseCovariance) else None
+        where, kind = find_kinds(d, choice_labels(d), labels)
+
+        def logs_of(which: Ints) -> Floats:
+            return log_probabilities_of_choices(d[where[which]], self.values, noise)
+
+        return Observations(kind, logs_of)
+
     def predict(
-        self, decisions: Decisions, method: str = "average", *, seed: Seed = 0
+        self,
+        decisions: Decisions,
+        method: str = "average",
+        *,
+        seed: Seed = 0,
+        draws: int | str | None = None,
     ) -> Prediction:
         """What is chosen in each of these decisions; see ``rv.predict``.
 
@@ -122,8 +142,10 @@ class ChoicePosterior(Posterior):
             "average", "vote" or "point".
         seed
             Of the votes' noise.
+        draws
+            How many draws are used: "all", or at most so many; default: as the error asks for.
         """
-        return predict(self, decisions, method, seed=seed)
+        return predict(self, decisions, method, seed=seed, draws=draws)
 
     def policy(self, decisions: Decisions) -> Policy:
         """Which action is best in each of these decisions, and how sure that is."""

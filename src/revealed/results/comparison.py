@@ -13,10 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from revealed._types import Floats
+from revealed._types import Bools, Floats
 from revealed.data.decisions import Decisions
 from revealed.data.rankings import Rankings
 from revealed.results.base import Posterior
+from revealed.results.draw_batches import batch_error
+
+# Monte-Carlo standard errors beyond which a difference is one: of equal models, one pair in a
+# thousand passes it. With fewer, more do; with more, small differences are not seen.
+SEEN = 3.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,7 +36,10 @@ class Comparison:
         The log probability of every choice given all others, summed, and its standard error over
         decisions.
     elpd_diff, elpd_diff_se
-        How much less than the first model's, and the standard error of that.
+        How much less than the first model's, and the standard error of that over decisions.
+    elpd_mcse, elpd_diff_mcse
+        The Monte-Carlo standard errors of `elpd` and `elpd_diff`: what other runs of the samplers
+        would change. A difference within three of them is none that can be seen.
     log_evidence, log_evidence_se
         The log evidence and its Monte-Carlo error; NaN for samplers that do not give it.
     n_high_pareto_k
@@ -55,16 +63,24 @@ class Comparison:
     elpd_se: Floats
     elpd_diff: Floats
     elpd_diff_se: Floats
+    elpd_mcse: Floats
+    elpd_diff_mcse: Floats
     log_evidence: Floats
     log_evidence_se: Floats
     n_high_pareto_k: tuple[int, ...]
     decisions: int
 
+    @property
+    def distinguishable(self) -> Bools:
+        """Which models predict worse than the first by more than the Monte-Carlo error.
+
+        By more than three standard errors, which equal models pass once in a thousand times.
+        """
+        return np.asarray(self.elpd_diff > SEEN * np.nan_to_num(self.elpd_diff_mcse))
+
     def __repr__(self) -> str:
-        width = max(5, *(len(name) for name in self.models))
-        lines = [
-            f"{'model':{width}}      elpd (se)   elpd diff (se)   log evidence (error)  high k"
-        ]
+        heads = ["model", "elpd (se, MC)", "elpd diff (se, MC)", "log evidence (MC)", "high k"]
+        table = [heads]
         for i, name in enumerate(self.models):
             # samplers without particles do not give the evidence
             evidence = (
@@ -72,13 +88,41 @@ class Comparison:
                 if np.isfinite(self.log_evidence[i])
                 else "-"
             )
-            difference = f"{self.elpd_diff[i]:.1f} ({self.elpd_diff_se[i]:.1f})" if i else "-"
-            elpd = f"{self.elpd[i]:.1f} ({self.elpd_se[i]:.1f})"
-            lines.append(
-                f"{name:{width}} {elpd:>14} {difference:>16} {evidence:>22} "
-                f"{self.n_high_pareto_k[i]:>7}"
+            difference = _with_errors(
+                self.elpd_diff[i], self.elpd_diff_se[i], self.elpd_diff_mcse[i]
             )
-        return "\n".join([*lines, f"over {self.decisions} decisions"])
+            table.append(
+                [
+                    name,
+                    _with_errors(self.elpd[i], self.elpd_se[i], self.elpd_mcse[i]),
+                    difference if i else "-",
+                    evidence,
+                    str(self.n_high_pareto_k[i]),
+                ]
+            )
+        widths = [max(len(line[k]) for line in table) for k in range(len(heads))]
+        lines = [
+            "  ".join(
+                [line[0].ljust(widths[0])]
+                + [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
+            )
+            for line in table
+        ]
+        equal = [
+            f"{name}: no difference from {self.models[0]} beyond Monte-Carlo error"
+            for name, seen in zip(self.models[1:], self.distinguishable[1:], strict=True)
+            if not seen
+        ]
+        foot = (
+            f"over {self.decisions} decisions; se: standard error over decisions, MC: Monte-Carlo "
+            "error"
+        )
+        return "\n".join([*lines, *equal, foot])
+
+
+def _with_errors(number: float, se: float, mcse: float) -> str:
+    """A number with its standard error and its Monte-Carlo error, which may be a small one."""
+    return f"{number:.1f} ({se:.1f}, {mcse:.2f})"
 
 
 def compare(models: Mapping[str, Posterior]) -> Comparison:
@@ -118,6 +162,7 @@ def compare(models: Mapping[str, Posterior]) -> Comparison:
     pointwise = np.stack([loo[name].pointwise for name in order])
     count = pointwise.shape[1]
     difference = pointwise[0] - pointwise
+    batches = [loo[name].deviations for name in order]
     evidence = np.array([log_evidence(models[name]) for name in order])
     return Comparison(
         models=tuple(order),
@@ -125,11 +170,24 @@ def compare(models: Mapping[str, Posterior]) -> Comparison:
         elpd_se=np.sqrt(count) * pointwise.std(axis=1),
         elpd_diff=difference.sum(axis=1),
         elpd_diff_se=np.sqrt(count) * difference.std(axis=1),
+        elpd_mcse=np.array([loo[name].mcse for name in order]),
+        elpd_diff_mcse=np.array([_difference_error(batches[0], other) for other in batches]),
         log_evidence=evidence[:, 0],
         log_evidence_se=evidence[:, 1],
         n_high_pareto_k=tuple(loo[name].n_high_pareto_k for name in order),
         decisions=count,
     )
+
+
+def _difference_error(one: Floats, other: Floats) -> float:
+    """The Monte-Carlo standard error of a difference, from what the batches of both contribute.
+
+    Batch by batch: the same draws then differ in nothing, and products of the deviations of
+    independent draws are zero on average.
+    """
+    if len(one) == len(other):
+        return float(batch_error(one - other))
+    return float(np.hypot(batch_error(one), batch_error(other)))
 
 
 def log_evidence(post: Posterior) -> tuple[float, float]:

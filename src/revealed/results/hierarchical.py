@@ -19,7 +19,9 @@ from revealed._types import Floats, Ints
 from revealed._validation import Seed, as_generator
 from revealed.data.decisions import Decisions
 from revealed.data.groups import decisions_by_group, group_labels
+from revealed.data.unique import choice_labels, find_kinds
 from revealed.models.choice import ChoiceModel
+from revealed.models.drawn_probabilities import log_probabilities_of_choices
 from revealed.models.groups import Pooled
 from revealed.models.likelihood import log_likelihood, posterior_mode
 from revealed.models.noise import CorrelatedNoise, Noise, NoiseCovariance
@@ -32,8 +34,10 @@ from revealed.results.drawn_noise import (
     resolved_noise,
     with_noise_columns,
 )
-from revealed.results.prediction import Prediction, predict
+from revealed.results.loo import Observations
+from revealed.results.prediction import Prediction
 from revealed.results.prediction_by_group import predict_by_group
+from revealed.results.predictive import predict
 from revealed.results.summary import Summary
 
 
@@ -259,6 +263,7 @@ class HierarchicalPosterior(Posterior):
         *,
         new_groups: Iterable[Hashable] = (),
         seed: Seed = 0,
+        draws: int | str | None = None,
     ) -> Prediction:
         """What each group will do, given who decides each time.
 
@@ -273,8 +278,9 @@ class HierarchicalPosterior(Posterior):
             was not in the fit is refused.
         seed
             Of the new groups' values, and of the votes' noise.
+        draws
+            How many draws are used: "all", or at most so many; default: as the error asks for.
         """
-        # a known label that is called new is nearly always a mistake
         fresh = set(new_groups)
         for label in fresh:
             if label in self._positions:
@@ -284,8 +290,9 @@ class HierarchicalPosterior(Posterior):
                 )
 
         def predict_group(label: Hashable, own: Decisions) -> Prediction:
-            draws = self.new_group(seed) if label in fresh else self._values_of(label)
-            return predict(draws, own, method, seed=seed, noise=self._noise)
+            values = self.new_group(seed) if label in fresh else self._values_of(label)
+            chains = values.reshape(*self.shape, -1)
+            return predict(chains, own, method, seed=seed, noise=self._noise, draws=draws)
 
         return predict_by_group(self.names, decisions, method, predict_group)
 
@@ -296,6 +303,23 @@ class HierarchicalPosterior(Posterior):
             logs = log_likelihood(self.decisions[which], self._values_of(label), self._noise)
             found[:, :, which] = logs.reshape(*self.shape, len(which))
         return found
+
+    def _observations(self) -> Observations:
+        """The choices, equal ones of a group in equal decisions once."""
+        d, noise = self.decisions, self._noise
+        labels = noise.label_of_row(d) if isinstance(noise, NoiseCovariance) else None
+        group = self.resolved.group_of_decision
+        where, kind = find_kinds(d, choice_labels(d, group), labels)
+
+        def logs_of(which: Ints) -> Floats:
+            values, of_group = self.stacked("value"), group[where[which]]
+            logs = np.empty((len(values), len(which)))
+            for i in np.unique(of_group):
+                some = d[where[which[of_group == i]]]
+                logs[:, of_group == i] = log_probabilities_of_choices(some, values[:, i], noise)
+            return logs
+
+        return Observations(kind, logs_of)
 
     def identification(self) -> Any:
         """Refused: what the decisions identify is told of one group at a time."""
@@ -312,7 +336,7 @@ class HierarchicalPosterior(Posterior):
         What pooling does: the difference is largest for groups with few decisions. Where a noise
         covariance was inferred, a group by itself has independent noise, which is on both scales.
         """
-        # alone, a group has the prior of the population's mean and nothing to lean on
+        # alone, a group has only the prior of the population's mean
         own_decisions = [self.decisions[self._decisions_of[label]] for label in self.groups]
         # differences of independent noise have variance two, on the scale of a covariance one
         scale = 1.0 if self.resolved.noise is None else np.sqrt(2.0)

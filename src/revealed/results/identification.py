@@ -21,6 +21,8 @@ import numpy as np
 import scipy.linalg as sla
 
 from revealed._types import Floats
+from revealed.data.decisions import Decisions
+from revealed.data.unique import deduplicate_if_worthwhile
 from revealed.models.likelihood import posterior_mode
 from revealed.models.priors import ResolvedPrior
 from revealed.models.propriety import (
@@ -289,8 +291,10 @@ def identify(posterior: Any) -> Identification:
     """
     refuse_noise_covariance(posterior)
     # first what the choices leave open, which is exact and needs no draws
-    d, prior = posterior.decisions, posterior.resolved_prior
-    unidentified, unbounded, explained = _unlimited_directions(posterior, prior)
+    # of equal decisions once
+    prior, noise = posterior.resolved_prior, posterior.resolved.kernel
+    d, weight = deduplicate_if_worthwhile(posterior.decisions)
+    unidentified, unbounded, explained = _unlimited_directions(d, weight, prior)
     if prior.flat and (unidentified.shape[1] or unbounded):
         raise ValueError(
             "under a flat prior these decisions have no posterior, so there is nothing to report "
@@ -298,7 +302,7 @@ def identify(posterior: Any) -> Identification:
             f"({unbounded or describe_direction(unidentified[:, 0], d.names)})"
         )
     # then the curvature of the posterior at its mode
-    mode, information = posterior_mode(d, prior, noise=posterior.resolved.kernel)
+    mode, information = posterior_mode(d, prior, weight, noise)
     enough = len(posterior.values) >= CRITERIA.min_draws
     sd = posterior.sd("value") if enough else approximate_sd(prior.basis, information)
     prior_sd, sensitivity = None, None
@@ -310,7 +314,7 @@ def identify(posterior: Any) -> Identification:
         draws = posterior.values if enough else None
         directions, contraction = _directions(prior, information, unidentified, draws)
         prior_sd = approximate_sd(prior.basis, prior.precision)
-        sensitivity = find_sensitivity(posterior, prior, mode, information)
+        sensitivity = find_sensitivity(d, weight, noise, prior, mode, information)
     return Identification(
         names=d.names,
         posterior_sd=sd,
@@ -320,19 +324,19 @@ def identify(posterior: Any) -> Identification:
         unidentified=unidentified,
         unbounded=unbounded,
         explained=explained,
-        decisions=len(d),
+        decisions=len(posterior.decisions),
         sensitivity=sensitivity,
     )
 
 
 def _unlimited_directions(
-    posterior: Any, prior: ResolvedPrior
+    d: Decisions, weight: Floats, prior: ResolvedPrior
 ) -> tuple[Floats, UnboundedDirection | None, int]:
     """(K, n) unidentified directions; an unbounded one among the others; what that one explains.
 
     The last is the number of choices that become certain when the value is taken far along it.
+    weight: (T,) how often each decision was made.
     """
-    d = posterior.decisions
     unidentified = unidentified_directions(d, prior.basis)
     # an orthonormal basis of the coordinates: unidentified directions first, then those tested
     rotation = np.linalg.qr(prior.basis.T @ unidentified, mode="complete")[0]
@@ -348,7 +352,7 @@ def _unlimited_directions(
     tie = margins @ unbounded.direction < 1e-9 * (abs(margins) @ np.abs(unbounded.direction)).max()
     rivals = np.setdiff1d(np.arange(d.rows.shape[0]), d.chosen_row, assume_unique=True)
     unsure = np.unique(d.decision_of_row[rivals[tie]])
-    return unidentified, unbounded, len(d) - len(unsure)
+    return unidentified, unbounded, round(weight.sum() - weight[unsure].sum())
 
 
 def _directions(

@@ -16,19 +16,28 @@ from revealed._types import Bools, Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.data.labels import to_positions
 from revealed.data.trajectories import Trajectories
-from revealed.kernels.choice import all_probabilities, log_probabilities
+from revealed.kernels.choice import add_probabilities, all_probabilities, log_probabilities
 from revealed.kernels.noise import NoiseArguments
 from revealed.mdp.bellman import Reward, expected_maximum, maximum_and_shares, reward_from_value
 from revealed.mdp.checks import check_discount
 from revealed.mdp.process import MDP
 from revealed.models.choice import ChoiceModel
+from revealed.models.drawn_probabilities import SMALLEST, SMALLEST_OF_NORMAL_NOISE
 from revealed.models.transitions import Known
+from revealed.results.averaging import average_probabilities
 from revealed.results.base import Columns, Posterior
 from revealed.results.choice import ChoicePosterior
 from revealed.results.diagnostics import standard_deviation
+from revealed.results.draw_batches import plan_draws, rows_of
 from revealed.results.identification import Identification
+from revealed.results.loo import Observations
 from revealed.results.policy import Policy
 from revealed.results.prediction import Prediction
+from revealed.results.predictive import (
+    average_logs,
+    make_prediction,
+    times_chosen,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -231,7 +240,9 @@ class MDPPosterior(Posterior):
         every_state = self._decisions(range(len(self.states)))
         return Policy(shares.mean(axis=0), probabilities.mean(axis=0), low, high, every_state)
 
-    def predict(self, states: Any, actions: Any = None) -> Prediction:
+    def predict(
+        self, states: Any, actions: Any = None, *, draws: int | str | None = None
+    ) -> Prediction:
         """What is chosen in these states, averaged over values and transitions.
 
         Parameters
@@ -240,15 +251,28 @@ class MDPPosterior(Posterior):
             Labels or positions, one a decision.
         actions
             What was chosen, to score the prediction against; default: not known.
+        draws
+            How many draws are used: "all", or at most so many; default: as the error asks for.
         """
         d, rows = self._decisions(states, actions), self._pairs_of(states)
-        probabilities = self._choice_probabilities.mean(axis=0)[rows]
-        log_chosen = None
-        if d.chosen is not None:
-            # the mean over draws of probabilities, not of their logarithms
-            logs = self._log_likelihood(d, rows)
-            log_chosen = np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
-        return Prediction(probabilities, "average", d, log_chosen)
+        batches = plan_draws(*self.shape, draws)
+        # each state once: its rows are those of its available pairs
+        kind, start = to_positions("time", "state", states, self.states), self.mdp.start
+
+        def add(which: Ints, draws: Ints, batch: Ints, out: Floats) -> None:
+            pairs = self._utilities[np.ix_(draws, rows_of(start, which))]
+            begin = np.concatenate([[0], np.cumsum(np.diff(start)[which])])
+            add_probabilities(self._noise, np.ascontiguousarray(pairs.T), begin, batch, out)
+
+        def rare(which: Ints) -> tuple[Floats, Floats]:
+            used = batches.used
+            logs = self._log_likelihood(d[which], rows[rows_of(d.start, which)])[used]
+            return average_logs(logs, batches.batch[used])
+
+        smallest = SMALLEST_OF_NORMAL_NOISE if self._noise.is_normal else SMALLEST
+        times = times_chosen(d, kind, start)
+        average = average_probabilities(start, add, batches, times, smallest)
+        return make_prediction("average", d, kind, start, average, rare, smallest, len(self.values))
 
     def reward(self, discount: float, *, noise: bool = False) -> Reward:
         """The reward of each state, draw by draw with that draw's transitions.
@@ -283,6 +307,19 @@ class MDPPosterior(Posterior):
         decisions = self._decisions(seen.state_position, seen.action_position)
         logs = self._log_likelihood(decisions, self._pairs_of(seen.state_position))
         return logs.reshape(*self.shape, len(seen))
+
+    def _observations(self) -> Observations:
+        """The choices, each action in each state once."""
+        seen = self.trajectories
+        pair = seen.state_position * len(self.actions) + seen.action_position
+        _, first, kind = np.unique(pair, return_index=True, return_inverse=True)
+
+        def logs_of(which: Ints) -> Floats:
+            states = seen.state_position[first[which]]
+            decisions = self._decisions(states, seen.action_position[first[which]])
+            return self._log_likelihood(decisions, self._pairs_of(states))
+
+        return Observations(kind, logs_of)
 
     def _decisions(self, states: Any, actions: Any = None) -> Decisions:
         """Decisions in these states, with the posterior means of the rows."""

@@ -15,14 +15,10 @@ import scipy.sparse as sp
 from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.models.likelihood import choice_probabilities
-from revealed.results.prediction import (
-    MAX_CELLS,
-    action_table,
-    check_draws,
-    first_best,
-    relative_utilities,
-    row_flags,
-)
+from revealed.results.actions import action_table, first_best, row_flags
+from revealed.results.draw_batches import split_rows
+from revealed.results.given_draws import check_draws, relative_utilities
+from revealed.results.votes import MAX_CELLS
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,7 +97,7 @@ def policy(posterior: Any, decisions: Decisions) -> Policy:
     rounding = 1e-12 * (np.abs(draws) @ largest)[:, None]
     parts = []
     # quantiles need all draws of a row, so that rows are cut and not draws
-    for which in _chunks(decisions, MAX_CELLS // len(draws)):
+    for which in split_rows(decisions.start, MAX_CELLS // len(draws)):
         some = decisions[which]
         best = (relative_utilities(draws, some) >= -rounding).astype(np.float64)
         # equally good actions share the draw
@@ -113,10 +109,3 @@ def policy(posterior: Any, decisions: Decisions) -> Policy:
     columns = zip(*parts, strict=True)
     optimal, probability, low, high = (np.concatenate(column) for column in columns)
     return Policy(optimal, probability, low, high, decisions)
-
-
-def _chunks(decisions: Decisions, rows: int) -> list[Ints]:
-    """The decisions cut into runs of about so many rows, at least one decision each."""
-    # a decision belongs to the run in which its last row lies
-    run = (decisions.start[1:] - 1) // max(1, rows)
-    return np.split(np.arange(len(decisions)), np.flatnonzero(np.diff(run)) + 1)

@@ -6,9 +6,12 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
+from revealed._types import Floats
 from revealed.data.decisions import Decisions
 from revealed.data.groups import decisions_by_group, group_labels
-from revealed.results.prediction import Prediction, check_same_coefficients
+from revealed.results.draw_batches import rows_of
+from revealed.results.given_draws import check_same_coefficients
+from revealed.results.prediction import Prediction
 
 
 def predict_by_group(
@@ -23,11 +26,21 @@ def predict_by_group(
     prediction.
     """
     check_same_coefficients(names, decisions.names)
-    probabilities, logs = np.empty(decisions.rows.shape[0]), np.empty(len(decisions))
+    rows, count = decisions.rows.shape[0], len(decisions)
+    probabilities, errors = np.empty(rows), np.empty(rows)
+    logs, draws, available = np.empty(count), np.empty(count, np.int64), 0
+    score: Floats | None = None
     for label, which in decisions_by_group(group_labels(decisions)).items():
         found = predict_group(label, decisions[which])
-        rows = np.concatenate([np.arange(*decisions.start[t : t + 2]) for t in which])
-        probabilities[rows] = found.probabilities
-        chosen = found.log_probability_chosen
-        logs[which] = 0.0 if chosen is None else chosen
-    return Prediction(probabilities, method, decisions, None if decisions.chosen is None else logs)
+        own = rows_of(decisions.start, np.asarray(which))
+        probabilities[own], errors[own] = found.probabilities, found.standard_error
+        draws[which], available = found.draws, found.draws_available
+        if found.log_probability_chosen is not None and found.score_deviations is not None:
+            logs[which] = found.log_probability_chosen
+            # groups share their draws, batch by batch; where they do not, products of deviations
+            # are zero on average
+            score = found.score_deviations + (0.0 if score is None else score)
+    seen = decisions.chosen is not None
+    return Prediction(
+        probabilities, method, decisions, logs if seen else None, errors, draws, available, score
+    )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
 
 from revealed._types import Floats
+from revealed.data.decisions import Decisions
+from revealed.kernels.noise import NoiseArguments
 from revealed.models.likelihood import posterior_mode
 from revealed.models.priors import ResolvedPrior
 
@@ -42,18 +43,26 @@ class Sensitivity:
 
 
 def find_sensitivity(
-    posterior: Any, prior: ResolvedPrior, mode: Floats, information: Floats
+    d: Decisions,
+    weight: Floats,
+    noise: NoiseArguments,
+    prior: ResolvedPrior,
+    mode: Floats,
+    information: Floats,
 ) -> Sensitivity:
-    """The modes under half and twice the prior variance, beside the one as it is."""
+    """The modes under half and twice the prior variance, beside the one as it is.
+
+    weight: (T,) how often each decision counts.
+    """
 
     def with_precision(times: float) -> tuple[Floats, Floats]:
         scaled = replace(prior, precision=times * prior.precision)
-        return posterior_mode(posterior.decisions, scaled, noise=posterior.resolved.kernel)
+        return posterior_mode(d, scaled, weight, noise, start=mode)
 
     # half the variance is twice the precision
     found = [with_precision(2.0), (mode, information), with_precision(0.5)]
     sds = [approximate_sd(prior.basis, precision) for _, precision in found]
-    return Sensitivity(posterior.names, np.array([mode for mode, _ in found]), np.array(sds))
+    return Sensitivity(d.names, np.array([mode for mode, _ in found]), np.array(sds))
 
 
 def approximate_sd(basis: Floats, precision: Floats) -> Floats:

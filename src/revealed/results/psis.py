@@ -21,7 +21,7 @@ def pareto_k(log_weights: Floats) -> float:
     """
     # relative to the largest, so that nothing overflows
     ordered = np.exp(np.sort(log_weights) - np.max(log_weights))
-    return _fit_tail(ordered)[1]
+    return _fit_tail(ordered, ordered.size, float(ordered[0]))[1]
 
 
 def pareto_smoothed(log_weights: Floats) -> tuple[Floats, float]:
@@ -31,33 +31,45 @@ def pareto_smoothed(log_weights: Floats) -> tuple[Floats, float]:
     weight becomes larger than the largest was, and the shape is drawn a little towards 1/2 (Vehtari
     and others 2024).
     """
-    largest, order = np.max(log_weights), np.argsort(log_weights)
-    ordered = np.exp(log_weights[order] - largest)
-    count, shape, scale = _fit_tail(ordered)
+    # the tail and the weight before it, in increasing order; the rest only bounds it from below
+    size = log_weights.size
+    few = min(_tail_size(size) + 1, size)
+    top = np.argpartition(log_weights, size - few)[size - few :]
+    order = top[np.argsort(log_weights[top])]
+    largest, smallest = log_weights[order[-1]], np.min(log_weights)
+    count, shape, scale = _fit_tail(
+        np.exp(log_weights[order] - largest), size, float(np.exp(smallest - largest))
+    )
     if not np.isfinite(shape):
         return log_weights, shape
     # a weak prior on the shape, worth ten observations at 1/2
     shape = (count * shape + 5.0) / (count + 10.0)
     # the expected order statistics of the fitted tail
     expected = scale / shape * np.expm1(-shape * np.log1p(-(np.arange(count) + 0.5) / count))
+    before = np.exp(log_weights[order[-count - 1]] - largest)
     smooth = log_weights.copy()
-    smooth[order[-count:]] = largest + np.minimum(np.log(ordered[-count - 1] + expected), 0.0)
+    smooth[order[-count:]] = largest + np.minimum(np.log(before + expected), 0.0)
     return smooth, shape
 
 
-def _fit_tail(ordered: Floats) -> tuple[int, float, float]:
+def _tail_size(size: int) -> int:
+    """How many weights make the tail: a fifth, or 3 sqrt(S) where that is less."""
+    return int(min(0.2 * size, 3.0 * np.sqrt(size)))
+
+
+def _fit_tail(ordered: Floats, size: int, smallest: float) -> tuple[int, float, float]:
     """How many weights make the tail, and its shape and scale.
 
-    ordered: increasing weights. The shape is infinite where there is nothing to fit: plus where the
-    tail has hardly any weights, minus where all weights are the same.
+    ordered: increasing weights, of which only the tail and the one before it count. size: how many
+    there are in all. smallest: of all of them. The shape is infinite where there is nothing to fit:
+    plus where the tail has hardly any weights, minus where all weights are the same.
     """
-    # the tail is a fifth of the weights, or 3 sqrt(S) where that is less
-    count = int(min(0.2 * ordered.size, 3.0 * np.sqrt(ordered.size)))
+    count = _tail_size(size)
     tail = ordered[-count:] - ordered[-count - 1]
     # the tail's first quartile, zero where draws repeat themselves
     quartile = tail[int(count / 4 + 0.5) - 1] if count else 0.0
     if count < 5 or not quartile > 0.0:
-        return count, (-np.inf if ordered[0] > 0.999 * ordered[-1] else np.inf), np.nan
+        return count, (-np.inf if smallest > 0.999 * ordered[-1] else np.inf), np.nan
     # a grid of theta = - shape / scale, weighted by its profile likelihood
     guesses = 30 + int(np.sqrt(count))
     theta = 1.0 / tail[-1] + (1.0 - np.sqrt(guesses / (np.arange(guesses) + 0.5))) / (

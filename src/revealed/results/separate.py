@@ -16,6 +16,7 @@ from revealed.models.choice import ChoiceModel
 from revealed.models.groups import Pooled
 from revealed.results.base import Columns, Posterior
 from revealed.results.choice import ChoicePosterior
+from revealed.results.loo import Observations
 from revealed.results.mdp import MDPPosterior
 from revealed.results.prediction import Prediction
 from revealed.results.prediction_by_group import predict_by_group
@@ -166,7 +167,12 @@ class SeparatePosterior(Posterior):
         return "; also ".join(problems) if problems else self.summary().message
 
     def predict(
-        self, decisions: Decisions, method: str = "average", *, seed: Seed = 0
+        self,
+        decisions: Decisions,
+        method: str = "average",
+        *,
+        seed: Seed = 0,
+        draws: int | str | None = None,
     ) -> Prediction:
         """What each group will do, given who decides each time.
 
@@ -178,6 +184,8 @@ class SeparatePosterior(Posterior):
             "average", "vote" or "point".
         seed
             Of the votes' noise.
+        draws
+            How many draws are used: "all", or at most so many; default: as the error asks for.
         """
         if self.resolved.concentration is not None:
             raise ValueError(
@@ -186,7 +194,8 @@ class SeparatePosterior(Posterior):
             )
 
         def predict_group(label: Hashable, own: Decisions) -> Prediction:
-            found: Prediction = self.select(group=label).predict(own, method, seed=seed)
+            part = self.select(group=label)
+            found: Prediction = part.predict(own, method, seed=seed, draws=draws)
             return found
 
         return predict_by_group(self.names, decisions, method, predict_group)
@@ -198,6 +207,25 @@ class SeparatePosterior(Posterior):
         for i, label in enumerate(self.groups):
             found[:, :, position == i] = self._part(i, label).log_likelihood()
         return found
+
+    def _observations(self) -> Observations:
+        """The observations of all groups, each group's by its own draws."""
+        position: Ints = self.resolved.group_of_decision
+        parts = [self._part(i, label)._observations() for i, label in enumerate(self.groups)]
+        before = np.cumsum([0, *(part.count for part in parts)])
+        kind = np.empty(len(position), np.int64)
+        for i, part in enumerate(parts):
+            kind[position == i] = before[i] + part.kind
+
+        def logs_of(which: Ints) -> Floats:
+            of_part = np.searchsorted(before, which, side="right") - 1
+            logs = np.empty((int(np.prod(self.shape)), len(which)))
+            for i in np.unique(of_part):
+                own = of_part == i
+                logs[:, own] = parts[i].logs_of(which[own] - before[i])
+            return logs
+
+        return Observations(kind, logs_of)
 
     def identification(self) -> Any:
         """Refused: what the decisions identify is told of one group at a time."""
