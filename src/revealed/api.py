@@ -217,7 +217,9 @@ def _refuse_too_large(resolved: ResolvedModel, sampler: str, settings: RunSettin
     """Refuse a fit that would not fit into memory, and say what would."""
     needed = memory_of_run(resolved, sampler, settings.draws, settings.chains, settings.threads)
     instead = FEWER_DRAWS
-    if isinstance(resolved, ResolvedChoiceModel) and isinstance(resolved.model.groups, Pooled):
+    if isinstance(resolved.data, Trajectories):
+        instead += ", or say with rv.Dirichlet(support=...) which transitions are possible"
+    elif isinstance(resolved, ResolvedChoiceModel) and isinstance(resolved.model.groups, Pooled):
         instead += (
             ", or put the decisions into a folder of Parquet files, which rv.scan_parquet reads "
             "chunk by chunk"

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import revealed as rv
 from revealed.api import NotConvergedWarning
 from revealed.data.trajectories import Trajectory
 from revealed.results.diagnostics import mcse_mean, mcse_sd
+from revealed.samplers.memory import MEMORY
 from tests.support.interrupts import interrupt
 from tests.support.statistical_asserts import assert_scores, must_fail
 
@@ -24,7 +26,7 @@ PRIOR = rv.Normal(2.0)
 JOINT = pytest.mark.proves(model="unknown transitions", sampler="transitions-hmc")
 
 
-PARTS = ("concentration", "available", "action_rewards")
+PARTS = ("concentration", "available", "action_rewards", "support")
 
 
 def fit(
@@ -314,6 +316,86 @@ def test_an_answer_that_cannot_be_trusted_says_so() -> None:
         fit(draws=20, warmup=20, chains=2)
 
 
+CORRIDOR = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 1, 0]])
+WALK = ([0, 1, 2, 3, 2, 1, 0, 0], [1, 1, 1, 0, 0, 0, 0])
+
+
+def test_support_keeps_possible_transitions_only(tmp_path: Path) -> None:
+    """As a graph, as one for each action, or sparse: the same as concentrations of zero."""
+    found = quick(WALK, 4, 2, concentration=0.5, support=CORRIDOR)
+    assert_same_draws(found, quick(WALK, 4, 2, concentration=0.5 * np.array([CORRIDOR] * 2)))
+    for same in (
+        CORRIDOR > 0,
+        [CORRIDOR] * 2,
+        sp.csr_array(CORRIDOR),
+        [sp.csr_array(CORRIDOR)] * 2,
+    ):
+        model = rv.ChoiceModel(transitions=rv.Dirichlet(0.5, support=same))
+        resolved = model.resolve(found.trajectories)
+        np.testing.assert_array_equal(resolved.concentration, found.concentration)
+    # seven cells for each action; the dense view is made on demand
+    assert found.draws["transition"].shape == (2, 60, 14)
+    assert (found.transitions[..., CORRIDOR == 0] == 0.0).all()
+    np.testing.assert_allclose(found.transitions.sum(axis=-1), 1.0)
+    assert found.summary().fixed[-1]
+    found.save(tmp_path / "corridor.nc")
+    again = rv.load(tmp_path / "corridor.nc")
+    assert isinstance(again, rv.MDPPosterior)
+    assert_same_draws(again, found)
+    np.testing.assert_array_equal(again.concentration, found.concentration)
+    assert again.to_arviz()["posterior"]["transition"].shape == (2, 60, 14)
+
+
+def test_memory_grows_with_possible_transitions() -> None:
+    """84 states and 4 actions, neighbours only: a fortieth of what all transitions take."""
+    seen = rv.Trajectories((np.arange(84), np.arange(83) % 4), 84, 4)
+    near = np.eye(84, k=1) + np.eye(84, k=-1)
+    needed, all_possible = (
+        rv.estimate_memory(seen, rv.ChoiceModel(transitions=rv.Dirichlet(support=support)))
+        for support in (near, None)
+    )
+    # 84 values, 4 rows of two cells but of one cell at both ends, three statistics
+    cells = 4 * (2 * 84 - 2)
+    ratio = (needed - MEMORY.always) / (all_possible - MEMORY.always)
+    assert ratio == pytest.approx((84 + cells + 3) / (84 + 4 * 84**2 + 3))
+
+
+def labyrinth_problem(bouts: int) -> tuple[rv.Trajectories, rv.Dirichlet]:
+    """The first bouts of the mice; the actions that occur, and the places next to each."""
+    path = Path(__file__).parents[3] / "shared" / "data" / "labyrinth.npz"
+    if not path.exists():
+        pytest.skip("shared/data/labyrinth.npz is not here; it is looked for beside the repository")
+    with np.load(path) as file:
+        states, actions, lands = (
+            file[name].astype(np.int64) for name in ("states", "actions", "next_state")
+        )
+    offered = np.zeros(lands.shape, np.bool_)
+    offered[states, actions] = True
+    x, a = np.nonzero(offered)
+    near = np.zeros((len(lands), len(lands)))
+    near[x, lands[x, a]] = 1.0
+    seen = rv.Trajectories(list(zip(states[:bouts], actions[:bouts], strict=True)), *lands.shape)
+    return seen, rv.Dirichlet(1.0, offered, support=near)
+
+
+def test_labyrinth_with_neighbours_has_few_cells() -> None:
+    """63 junctions with three actions and three neighbours each, 64 ends with one neighbour."""
+    seen, dirichlet = labyrinth_problem(2)
+    resolved = rv.ChoiceModel(transitions=dirichlet).resolve(seen)
+    assert [p.shape for p in resolved.parameters] == [(127,), (63 * 9 + 64,)]
+
+
+@pytest.mark.slow
+def test_labyrinth_converges_at_default_settings() -> None:
+    seen, dirichlet = labyrinth_problem(238)
+    post = rv.fit(seen, rv.ChoiceModel(transitions=dirichlet), seed=1)
+    assert post.summary().converged
+    # where an action was seen to lead again and again, it leads there
+    counts = seen.counts
+    a, x, y = np.nonzero(counts > 100)
+    assert (post.mean_transitions[a, x, y] > 0.95).all()
+
+
 OK = ([0, 1, 0], [0, 1])
 NOWHERE = np.ones((2, 3, 3))
 NOWHERE[1, 2] = 0.0
@@ -378,10 +460,22 @@ NOWHERE[1, 2] = 0.0
             r"no sampler takes unknown transitions and a flat prior together; "
             r"give prior=rv.Normal\(sd\) or transitions=rv.Known\(\)",
         ),
+        (
+            {"support": np.eye(3)},
+            "state 0, action 0: a move to state 1 was seen 1 times, but the support says that it",
+        ),
+        (
+            {"support": [[1, 1, 0], [1, 0, 0], [0, 0, 0]]},
+            "state 2, action 0: the support has no next state, so it leads nowhere",
+        ),
+        ({"support": np.ones((2, 3))}, r"support has shape \(2, 3\); give \(N, N\) = \(3, 3\)"),
+        ({"support": np.ones((3, 2, 3))}, r"support has .* transpose\(1, 0, 2\) puts the actions"),
+        ({"support": "observed"}, "support must be a table of numbers"),
         ({"draws": 0}, "draws must be a whole number, at least 1"),
         (
             {"draws": 10_000_000_000},
-            "this would need about .* GB of memory, and .* are free; keep fewer draws or chains",
+            "this would need about .* GB of memory, and .* are free; keep fewer draws or chains "
+            r".*, or say with rv.Dirichlet\(support=...\) which transitions are possible",
         ),
         ({"checkpoint": "nowhere/run"}, "there is no folder nowhere"),
     ],

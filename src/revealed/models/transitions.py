@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from revealed._types import Bools, Floats
 from revealed.data.trajectories import Trajectories
@@ -43,6 +44,10 @@ class Dirichlet:
         (N, M) which actions each state has; default: all.
     action_rewards
         Whether actions have rewards of their own, beside the values of states.
+    support
+        Which transitions are possible: (N, N), support[x, y] whatever the action, as the graph of a
+        maze; or (M, N, N), support[a, x, y]; also sparse. Default: all of positive concentration.
+        Only possible ones are drawn and kept.
 
     Examples
     --------
@@ -51,11 +56,25 @@ class Dirichlet:
     >>> seen = rv.Trajectories(maze.simulate(rng, [2.0, 0.0, -2.0], 200), states=3, actions=2)
     >>> rv.fit(seen, rv.ChoiceModel(prior=rv.Normal(2.0), transitions=rv.Dirichlet(1.0)))
     <MDPPosterior: ...>
+
+    A corridor of four places, where one comes to the next place at most; each row has two or three
+    possible next states:
+
+    >>> near = np.eye(4) + np.eye(4, k=1) + np.eye(4, k=-1)
+    >>> walk = rv.Trajectories(([0, 1, 2, 3, 2], [1, 1, 1, 0]), states=4, actions=2)
+    >>> model = rv.ChoiceModel(transitions=rv.Dirichlet(1.0, support=near))
+    >>> model.resolve(walk).parameters[1].shape
+    (20,)
     """
 
     concentration: Any = 1.0
     available: Any = None
     action_rewards: bool = False
+    support: Any = None
+
+    def __post_init__(self) -> None:
+        # frozen dataclasses set their fields this way
+        object.__setattr__(self, "support", _as_dense(self.support))
 
 
 Transitions = Known | Dirichlet
@@ -82,8 +101,32 @@ def check_concentration(dirichlet: Dirichlet, seen: Trajectories) -> tuple[Float
     _check_chosen_exist(exists, seen)
     # Rows that do not exist have no prior.
     concentration = np.broadcast_to(prior, (M, N, N)) * exists.T[:, :, None]
-    _check_possible(concentration, exists, seen)
+    _check_possible(concentration, exists, seen, "its concentration is zero, which")
+    if dirichlet.support is not None:
+        concentration = concentration * _check_support(dirichlet.support, N, M)
+        _check_possible(concentration, exists, seen, "the support")
     return concentration, exists
+
+
+def _as_dense(support: Any) -> Any:
+    """The same without sparse matrices; a list of them has one for each action."""
+    if sp.issparse(support):
+        return support.toarray()
+    if isinstance(support, list | tuple) and any(sp.issparse(one) for one in support):
+        return [one.toarray() if sp.issparse(one) else one for one in support]
+    return support
+
+
+def _check_support(support: Any, N: int, M: int) -> Bools:
+    """(N, N) or (M, N, N) which transitions are possible: those that are true, or not zero."""
+    table = check_finite_table("support", support)
+    if table.shape not in ((N, N), (M, N, N)):
+        hint = "; transpose(1, 0, 2) puts the actions first" if table.shape == (N, M, N) else ""
+        raise ValueError(
+            f"support has shape {table.shape}; give (N, N) = ({N}, {N}), support[x, y], or "
+            f"(M, N, N) = ({M}, {N}, {N}), support[a, x, y]{hint}"
+        )
+    return np.asarray(table != 0.0)
 
 
 def _check_chosen_exist(exists: Bools, seen: Trajectories) -> None:
@@ -103,19 +146,26 @@ def _check_chosen_exist(exists: Bools, seen: Trajectories) -> None:
         )
 
 
-def _check_possible(concentration: Floats, exists: Bools, seen: Trajectories) -> None:
-    """Check that every row leads somewhere, and that what was seen has positive concentration."""
+def _check_possible(concentration: Floats, exists: Bools, seen: Trajectories, reason: str) -> None:
+    """Check that every row leads somewhere, and that what was seen has positive concentration.
+
+    reason: what says that a transition cannot happen, as a message calls it.
+    """
     for a, x, y in np.argwhere((concentration == 0.0) & (seen.counts > 0))[:1]:
         raise ValueError(
             f"state {seen.states[x]}, action {seen.actions[a]}: a move to state "
             f"{seen.states[y]} was seen {seen.counts[a, x, y]} times, "
-            "but its concentration is zero, which says that it cannot happen"
+            f"but {reason} says that it cannot happen"
         )
     for x, a in np.argwhere(exists & (concentration.sum(axis=2) == 0.0).T)[:1]:
         raise ValueError(
-            f"state {seen.states[x]}, action {seen.actions[a]}: the concentration is zero "
-            "for every next state, so it leads nowhere; give positive numbers, or mark the action "
-            "as not available"
+            f"state {seen.states[x]}, action {seen.actions[a]}: "
+            + (
+                "the support has no next state"
+                if reason == "the support"
+                else "the concentration is zero for every next state"
+            )
+            + ", so it leads nowhere; give positive numbers, or mark the action as not available"
         )
 
 

@@ -46,7 +46,7 @@ class MDPPosterior(Posterior):
 
     ``draws["value"]`` is (chain, draw, K), and ``draws["transition"]`` (chain, draw, C) the
     probability of each possible transition, in the same draws; C counts only transitions that are
-    not ruled out by a concentration of zero, which is what memory grows with.
+    not ruled out by the support or a concentration of zero, which is what memory grows with.
 
     Examples
     --------
