@@ -78,12 +78,12 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
     Examples
     --------
-    >>> X = np.array([[1.0, 0.0], [0.0, 1.0]] * 20)  # tea or coffee, twenty times
+    >>> X = np.array([[1.0, 3.0], [0.0, 2.0], [1.0, 2.0], [0.0, 2.0]] * 10)  # tea or coffee
     >>> y, ids = np.array([1, 0] * 14 + [0, 1] * 6), np.repeat(np.arange(20), 2)
     >>> model = rv.ChoiceModel(prior=rv.Normal(1.0))
     >>> tea = rv.sklearn.ChoiceClassifier(model).fit(X, y, decision=ids)
-    >>> tea.coef_ > 0.0, tea.predict_proba(X[:2], decision=[0, 0]).shape
-    (array([ True, False]), (2, 2))
+    >>> tea.coef_[0] > 0.0, tea.predict_proba(X[:2], decision=[0, 0]).shape
+    (np.True_, (2, 2))
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         model: ChoiceModel | None = None,
         sampler: str = "auto",
         draws: int = 1000,
-        warmup: int = 1000,
+        warmup: int | None = None,
         chains: int = 4,
         intercept: bool = True,
         random_state: int | np.random.RandomState | None = 0,
@@ -301,7 +301,9 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         by_row = None if isinstance(X, Decisions) else order
         weights = matrix.decision_weights(sample_weight, prediction.decisions, by_row)
         right = prediction.predicted == prediction.decisions.require_choices()
-        return float(np.average(right, weights=weights))
+        # as without weights: a decision with a single action cannot be predicted wrongly
+        scored = prediction.scored
+        return float(np.average(right[scored], weights=weights[scored]))
 
     def _set_features(self, decisions: Decisions) -> None:
         """What scikit-learn's validation sets for a table, from the names of coefficients."""

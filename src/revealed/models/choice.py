@@ -71,8 +71,8 @@ class ChoiceModel:
 
     Examples
     --------
-    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
-    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
+    >>> rows = [[1.0, 3.0], [0.0, 2.0], [1.0, 2.0], [0.0, 2.0]] * 10  # tea or coffee
+    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "price"])
     >>> model = rv.ChoiceModel(prior=rv.Normal(1.0))
     >>> flat = model.replace(prior=rv.Flat(True))
     >>> rv.fit(d, model).mean().argmax(), rv.fit(d, flat).mean().argmax()

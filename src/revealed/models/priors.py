@@ -51,9 +51,9 @@ class HalfStudentT:
 
     Examples
     --------
-    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
+    >>> rows = [[1.0, 3.0], [0.0, 2.0], [1.0, 2.0], [0.0, 2.0]] * 10  # tea or coffee
     >>> chosen = [0] * 14 + [1] * 6
-    >>> d = rv.Decisions(rows, start=range(0, 41, 2), chosen=chosen, names=["tea", "coffee"])
+    >>> d = rv.Decisions(rows, start=range(0, 41, 2), chosen=chosen, names=["tea", "price"])
     >>> model = rv.ChoiceModel(prior=rv.Normal(sd=rv.HalfStudentT(4, scale=1.0)))
     >>> post = rv.fit(d, model, draws=4000)
     >>> post.names[post.mean().argmax()], bool(post.mean("prior_sd") > 0.0)
@@ -93,9 +93,9 @@ class Normal:
 
     Examples
     --------
-    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
+    >>> rows = [[1.0, 3.0], [0.0, 2.0], [1.0, 2.0], [0.0, 2.0]] * 10  # tea or coffee
     >>> chosen = [0] * 14 + [1] * 6
-    >>> d = rv.Decisions(rows, start=range(0, 41, 2), chosen=chosen, names=["tea", "coffee"])
+    >>> d = rv.Decisions(rows, start=range(0, 41, 2), chosen=chosen, names=["tea", "price"])
     >>> priors = rv.Normal(1.0), rv.Normal([1.0, 2.0]), rv.Normal(rv.HalfStudentT(scale=1.0))
     >>> models = [rv.ChoiceModel(prior=prior) for prior in priors]
     >>> [rv.fit(d, model, draws=4000).mean().argmax() for model in models]

@@ -4,8 +4,8 @@ Every function returns a matplotlib Figure of its own: nothing is shown and no g
 ``figure.savefig("values.png")`` writes it. Colours are told apart by colour-blind readers and in
 grey.
 
->>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
->>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
+>>> rows = [[1.0, 3.0], [0.0, 2.0], [1.0, 2.0], [0.0, 2.0]] * 10  # tea or coffee
+>>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "price"])
 >>> post = rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.0)))
 >>> rv.plots.posterior_densities(post).savefig("drinks.png")
 """

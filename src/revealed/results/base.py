@@ -68,11 +68,11 @@ class Posterior:
 
     Examples
     --------
-    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
-    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
+    >>> rows = [[1.0, 3.0], [0.0, 2.0], [1.0, 2.0], [0.0, 2.0]] * 10  # tea or coffee
+    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "price"])
     >>> post = rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.0)))
     >>> post
-    <ChoicePosterior: 4 chains of 1000 draws, 2 coefficients, sampler composite>
+    <ChoicePosterior: 4 chains of 1000 draws, 2 coefficients, sampler laplace>
     >>> post.draws["value"].shape, post.mean("value").argmax(), post.converged
     ((4, 1000, 2), np.int64(0), True)
     """

@@ -33,8 +33,8 @@ class ChoicePosterior(Posterior):
 
     Examples
     --------
-    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
-    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
+    >>> rows = [[1.0, 3.0], [0.0, 2.0], [1.0, 2.0], [0.0, 2.0]] * 10  # tea or coffee
+    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "price"])
     >>> post = rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.0)))
     >>> post.names[post.mean().argmax()], post["tea"].shape, post.values.shape
     ('tea', (4, 1000), (4000, 2))

@@ -35,8 +35,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Examples
     --------
-    >>> rows = [[1.0, 0.0], [0.0, 1.0]] * 20  # tea or coffee, twenty times
-    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "coffee"])
+    >>> rows = [[1.0, 3.0], [0.0, 2.0], [1.0, 2.0], [0.0, 2.0]] * 10  # tea or coffee
+    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "price"])
     >>> rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.0))).save("tea.nc")
     >>> rv.load("tea.nc")
     <ChoicePosterior: 4 chains of 1000 draws, 2 coefficients, sampler composite>
