@@ -201,10 +201,7 @@ def _fit_one(
         _refuse_too_large(resolved, entry.name, settings)
     announce_compiling(settings.progress)
     chains_only = {**particular, "warmup": settings.warmup}
-    if asked or (
-        isinstance(resolved, ResolvedChoiceModel)
-        and tries_laplace_first(resolved, sampler, chains_only)
-    ):
+    if asked or tries_laplace_first(resolved, sampler, chains_only):
         assert isinstance(resolved, ResolvedChoiceModel)
         posterior, resume = _try_laplace(resolved, settings, asked)
         if posterior is not None:

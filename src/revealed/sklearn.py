@@ -300,9 +300,7 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             return 1.0 - prediction.error_rate
         by_row = None if isinstance(X, Decisions) else order
         weights = matrix.decision_weights(sample_weight, prediction.decisions, by_row)
-        right = prediction.predicted == prediction.decisions.require_choices()
-        # as without weights: a decision with a single action cannot be predicted wrongly
-        scored = prediction.scored
+        right, scored = prediction.predicted == prediction.decisions.chosen, prediction.scored
         return float(np.average(right[scored], weights=weights[scored]))
 
     def _set_features(self, decisions: Decisions) -> None:

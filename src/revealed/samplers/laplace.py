@@ -365,18 +365,11 @@ class Laplace:
             drawn = self._draws_of_surrogate(state)
             values = self._coordinates(state).values(drawn.proposals.x)
             # the surrogate's integral, and what its residuals say is missing from it
-            missing, missing_error = _log_mean_weight(state.residuals)
-            evidence = drawn.log_normaliser + missing
-            error = float(np.hypot(drawn.error, missing_error))
+            missing, error = _log_mean_weight(state.residuals)
+            evidence, error = drawn.log_normaliser + missing, float(np.hypot(drawn.error, error))
             k, effective = drawn.pareto_k, self.wanted / (1.0 + self.wanted * drawn.error**2)
             evaluations = 0
         stats: dict[str, Floats] = {}
-        # given the value, the prior's sd has a known law, and needs no proposals
-        if self.resolved_prior.scale is not None:
-            stats["prior_sd"] = draw_prior_sds(rng, self.resolved_prior, values)
-        elif not self.resolved_prior.flat:
-            evidence += self._log_prior_constant()
-            stats["log_evidence"] = np.full(self.wanted, evidence)
         diagnostics: dict[str, Any] = {
             "pareto_k": k,
             "effective": effective,
@@ -386,7 +379,11 @@ class Laplace:
         }
         if state.residuals.size:
             diagnostics["surrogate_error"] = float(state.residuals.std(ddof=1))
-        if "log_evidence" in stats:
+        # given the value, the prior's sd has a known law, and needs no proposals
+        if self.resolved_prior.scale is not None:
+            stats["prior_sd"] = draw_prior_sds(rng, self.resolved_prior, values)
+        elif not self.resolved_prior.flat:
+            stats["log_evidence"] = np.full(self.wanted, evidence + self._log_prior_constant())
             diagnostics["log_evidence_error"] = error
         return values, stats, diagnostics
 

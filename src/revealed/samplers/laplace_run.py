@@ -19,7 +19,7 @@ from revealed.samplers.base import Draws
 from revealed.samplers.executors import make_executor
 from revealed.samplers.laplace import Laplace
 from revealed.samplers.laplace_settings import LAPLACE
-from revealed.samplers.model_kind import Model, ModelKind, kind_of
+from revealed.samplers.model_kind import Model, ModelKind, ResolvedModel, kind_of
 from revealed.samplers.registry import REGISTRY
 from revealed.samplers.run import run_to_end
 from revealed.samplers.run_settings import RunSettings
@@ -69,7 +69,7 @@ def _takes_laplace(kind: ModelKind) -> bool:
 
 
 def tries_laplace_first(
-    resolved: ResolvedChoiceModel, sampler: str, particular: Mapping[str, Any]
+    resolved: ResolvedModel, sampler: str, particular: Mapping[str, Any]
 ) -> bool:
     """Whether the default is to try "laplace" before chains are run; see `LaplaceRule`.
 
@@ -77,7 +77,7 @@ def tries_laplace_first(
     """
     kind = kind_of(resolved.model)
     plain = sampler == "auto" and all(value is None for value in particular.values())
-    if not (plain and _takes_laplace(kind)):
+    if not (plain and isinstance(resolved, ResolvedChoiceModel) and _takes_laplace(kind)):
         return False
     log_concave = kind.prior in ("normal", "flat") and resolved.kernel.is_log_concave
     few = resolved.prior.basis.shape[1] <= RULE.max_width
