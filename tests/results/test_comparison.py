@@ -12,7 +12,7 @@ from scipy.special import logsumexp, ndtr
 
 import revealed as rv
 from revealed._types import Floats
-from revealed.results.comparison import _difference_error
+from revealed.results.comparison import _difference_error, log_evidence
 from revealed.results.loo import MAX_PARETO_K, all_observations, leave_one_out
 from tests.support.cases import choose
 from tests.support.statistical_asserts import assert_mean
@@ -131,3 +131,59 @@ def test_a_choice_that_decides_alone_is_shaky() -> None:
         for name, variance in (("one", 2500.0), ("two", 1.0))
     }
     assert max(rv.compare(posts).n_high_pareto_k) >= 1
+
+
+def with_evidence(post: rv.ChoicePosterior, chains: Floats) -> rv.ChoicePosterior:
+    """The posterior as if its chains of particles had found these logarithms of the evidence."""
+    return dataclasses.replace(
+        post,
+        draws={"value": post.draws["value"][: len(chains)]},
+        sample_stats={"log_evidence": np.repeat(chains[:, None], post.shape[1], axis=1)},
+        settings={},
+    )
+
+
+@pytest.mark.parametrize("sd", [0.05, 0.8])
+def test_error_of_the_evidence_of_particles_holds_and_its_bias_is_gone(
+    sd: float, post: rv.ChoicePosterior
+) -> None:
+    """Estimates are log-normal around the truth: their logarithms are low by half their variance."""
+    rng, repetitions = np.random.default_rng(1), 400
+    found = np.array(
+        [
+            log_evidence(with_evidence(post, 7.0 - 0.5 * sd**2 + sd * rng.standard_normal(4)))
+            for _ in range(repetitions)
+        ]
+    )
+    error = found[:, 0] - 7.0
+    # within four standard errors of no bias, which the plain mean of the logarithms is not
+    standard_error = error.std() / np.sqrt(repetitions)
+    assert abs(error.mean()) < 4 * standard_error
+    if sd > 0.5:
+        assert abs(error.mean() - 0.5 * sd**2) > 4 * standard_error
+    # nineteen in twenty, less four standard deviations of a share of so many
+    share = np.mean(np.abs(error) < 2.0 * found[:, 1])
+    assert share > 0.95 - 4.0 * np.sqrt(0.95 * 0.05 / repetitions)
+    assert np.isnan(log_evidence(with_evidence(post, np.array([7.0])))[1])
+
+
+def test_evidence_of_laplace_is_known_to_its_error(post: rv.ChoicePosterior) -> None:
+    """One coefficient: the truth by quadrature; of twenty seeds all but four within two errors."""
+    prior, d = rv.Normal(2.0), post.decisions
+    grid = np.linspace(-15.0, 15.0, 20_001)
+    log_joint = rv.log_likelihood(d, grid[:, None]).sum(axis=1) - 0.5 * (grid / 2.0) ** 2
+    constant = np.log(2.0 * np.sqrt(2.0 * np.pi))
+    truth = logsumexp(log_joint) + np.log(grid[1] - grid[0]) - constant
+    found = [
+        log_evidence(
+            rv.fit(d, rv.ChoiceModel(prior=prior), sampler="laplace", draws=250, seed=seed)
+        )
+        for seed in range(20)
+    ]
+    scores = np.array([(value - truth) / error for value, error in found])
+    # fewer would come once in 400 such tests, were each within with probability 0.95
+    assert (np.abs(scores) < 2.0).sum() >= 16
+    groups = rv.Decisions(d.rows, d.start, d.chosen, groups=np.arange(len(d)) % 2, names=d.names)
+    separate = rv.ChoiceModel(prior=prior, groups=rv.Separate())
+    both = log_evidence(rv.fit(groups, separate, sampler="laplace", draws=250))
+    assert 0.0 < both[1] < 0.1

@@ -99,8 +99,8 @@ def describe_uninformed(decisions: Decisions, prior: ResolvedPrior) -> str | Non
     free = (prior.basis**2).sum(axis=1)
     alone = np.flatnonzero((directions**2).sum(axis=1) > (1.0 - 1e-6) * free)
     if len(alone):
-        gram = np.diag(centred_gram(decisions))
-        constant = [k for k in alone if gram[k] == 0.0]
+        # nothing but rounding is left of a column that is constant within every decision
+        constant = [k for k in alone.tolist() if _is_constant(decisions, k)]
         if constant:
             return (
                 f"the choices say nothing about {_quoted([names[k] for k in constant])}, which "
@@ -113,14 +113,23 @@ def describe_uninformed(decisions: Decisions, prior: ResolvedPrior) -> str | Non
             "makes them matter: the posterior is the prior; bring the feature to a larger scale, "
             "or leave it out"
         )
+    # with a largest entry of one, as coefficients are talked about
+    direction = directions[:, 0] / directions[np.abs(directions[:, 0]).argmax(), 0]
     more = directions.shape[1] - 1
     also = f" (and {more} more such combination{'s' if more > 1 else ''})" if more else ""
     return (
-        f"the choices say nothing about {describe_direction(directions[:, 0], names)}{also}: "
+        f"the choices say nothing about {describe_direction(np.round(direction, 6), names)}{also}: "
         "along it all actions of every decision stay equal, so that only the prior bounds these "
         "coefficients; leave one of them out, or hold them to sum to zero with "
         "rv.Block(..., sum_to_zero=True)"
     )
+
+
+def _is_constant(decisions: Decisions, k: int) -> bool:
+    """Whether column k is the same for all actions of every decision."""
+    column = decisions.rows[:, [k]]
+    dense = np.asarray(column.toarray() if sp.issparse(column) else column)[:, 0]
+    return bool((dense == np.repeat(dense[decisions.start[:-1]], decisions.sizes)).all())
 
 
 def _quoted(names: list[str]) -> str:

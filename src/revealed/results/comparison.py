@@ -210,9 +210,12 @@ def log_evidence(post: Posterior) -> tuple[float, float]:
     chains = np.asarray(post.sample_stats["log_evidence"][:, 0], dtype=np.float64)
     # separate groups are independent: their evidence is a product
     chains = chains.reshape(len(chains), -1).sum(axis=1)
-    # one estimate that all chains share, with an error of its own
-    if "log_evidence_error" in post.settings:
-        return float(chains[0]), float(post.settings["log_evidence_error"])
+    # one estimate that all chains share, with an error of its own; of separate groups one each
+    shared = post.settings.get(
+        "log_evidence_error", post.settings.get("of_group", {}).get("log_evidence_error")
+    )
+    if shared is not None:
+        return float(chains[0]), float(np.linalg.norm(shared))
     count = len(chains)
     if count == 1:
         return float(chains[0]), np.nan
