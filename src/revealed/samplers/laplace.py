@@ -310,7 +310,7 @@ class Laplace:
         if state.design_results.size:
             surrogate = self._surrogate(state)
             log_weights += surrogate.coordinates.positions(state.new) @ surrogate.slope_error
-        # those weighed earlier in the same distribution stay, and all are judged together
+        # those weighed earlier stay, and all are judged together
         new = replace(
             state,
             chunks_done=0,
@@ -319,8 +319,7 @@ class Laplace:
             proposals=np.concatenate([state.proposals, state.new]),
             log_weights=np.concatenate([state.log_weights, log_weights]),
         )
-        # a small Pareto k says that the weights have a variance, and that the estimate of ESS
-        # holds
+        # a small Pareto k says that the weights have a variance, and the estimate of ESS holds
         k, ess = pareto_k(new.log_weights), effective_size(new.log_weights)
         made, good = len(new.log_weights), k < LAPLACE.max_pareto_k
         if good and ess >= LAPLACE.min_ess_share * self.wanted:
