@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,18 @@ def check_counts(**counts: Any) -> None:
         if number is None and what in ("warmup", "seed"):
             continue
         check_count(what, number, least=0 if what in ("warmup", "seed") else 1)
+
+
+class NumberLimits(NamedTuple):
+    """largest: of features and prior sds, and one over it the smallest sd.
+
+    Squares of larger numbers, summed over all rows and times a prior variance, would be infinite.
+    """
+
+    largest: float = 1e100
+
+
+NUMBERS = NumberLimits()
 
 
 def check_positive(what: str, number: Any) -> float:

@@ -10,8 +10,8 @@ from scipy.special import erfcx, log_ndtr
 from revealed._types import Floats
 from revealed.kernels._compile import compiled
 from revealed.kernels.normal import (
-    FAR_TAIL,
     GRID,
+    TRUNCATION,
     _below_by_inversion,
     _between_by_inversion,
     draw_below,
@@ -132,7 +132,7 @@ def test_draw_between_of_an_empty_interval_is_its_edge() -> None:
     assert draw_between(np.random.default_rng(1), 2.0, 2.0) == 2.0
 
 
-@pytest.mark.parametrize("bound", [2.0 * FAR_TAIL, -1e160, -np.inf, np.nan])
+@pytest.mark.parametrize("bound", [2.0 * TRUNCATION.far_tail, -1e160, -np.inf, np.nan])
 def test_draws_below_any_bound_end(bound: float) -> None:
     """So far out that squares overflow: an exponential, far narrower than a double's last digit."""
     out = np.empty(1000)
@@ -144,11 +144,11 @@ def test_draws_below_any_bound_end(bound: float) -> None:
 def test_far_tail_continues_the_law() -> None:
     """Where the exponential takes over, the normal is one: -bound (bound - z) has mean one."""
     out, scaled = np.empty(20_000), []
-    for bound in (1.001 * FAR_TAIL, 0.999 * FAR_TAIL):
+    for bound in (1.001 * TRUNCATION.far_tail, 0.999 * TRUNCATION.far_tail):
         draw_many(np.random.default_rng(1), bound, out)
         scaled.append(bound * (out - bound))
     # rounding to a double's last digit, 1.5e-8 here, is what 1 / bound is
-    step = np.spacing(-FAR_TAIL) * -FAR_TAIL
+    step = np.spacing(-TRUNCATION.far_tail) * -TRUNCATION.far_tail
     for each in scaled:
         error = np.sqrt((1.0 + step**2 / 12.0) / out.size)
         assert abs(each.mean() - 1.0) < step / 2.0 + 6.0 * error

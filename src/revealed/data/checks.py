@@ -8,9 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed._types import Ints, Labels
-
-# Squares of larger numbers, summed over all rows and times a prior variance, would be infinite.
-LARGEST_FEATURE = 1e100
+from revealed._validation import NUMBERS
 
 
 def check_flat(what: str, values: Any) -> Labels:
@@ -107,7 +105,7 @@ def find_bad_row(rows: Any) -> tuple[int, str] | None:
     cells = sp.coo_array(rows) if sp.issparse(rows) else None
     numbers = rows if cells is None else cells.data
     # Written so that a NaN is among them.
-    bad = np.nonzero(~(np.abs(numbers) <= LARGEST_FEATURE))
+    bad = np.nonzero(~(np.abs(numbers) <= NUMBERS.largest))
     if not bad[0].size:
         return None
     worst = float(numbers[tuple(index[0] for index in bad)])

@@ -22,9 +22,9 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-_SYMBOL = "revealed_stop_flag"
+_symbol = "revealed_stop_flag"
 _flag = ctypes.c_uint8(0)
-llvmlite.binding.add_symbol(_SYMBOL, ctypes.addressof(_flag))
+llvmlite.binding.add_symbol(_symbol, ctypes.addressof(_flag))
 # how often the flag was raised, how many hold it up now, and who may change either
 _raised, _holders, _lock = 0, 0, threading.Lock()
 
@@ -39,9 +39,9 @@ def _read_flag(typing_context: Any) -> Any:
     """The flag, read anew at each call: a loop must not keep it in a register."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        known = builder.module.globals.get(_SYMBOL)
+        known = builder.module.globals.get(_symbol)
         if known is None:
-            known = ir.GlobalVariable(builder.module, ir.IntType(8), _SYMBOL)
+            known = ir.GlobalVariable(builder.module, ir.IntType(8), _symbol)
         value = builder.load_atomic(known, "monotonic", 1)
         return builder.icmp_unsigned("!=", value, ir.Constant(ir.IntType(8), 0))
 

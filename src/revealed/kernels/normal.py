@@ -153,14 +153,20 @@ def quantile_from_log_cdf(p: float) -> float:
     return _evaluate_cell(QUANTILE_TABLE, i, u)
 
 
-# Proposals of a rejection loop, after which the answer comes by inversion. The loops below accept
-# one in twenty or more, so that so many refusals never come by chance; they end a loop whatever its
-# numbers are.
-MAX_PROPOSALS = 10_000
+class TruncationLimits(NamedTuple):
+    """Where truncated draws leave rejection.
 
-# Below this bound a truncated normal is an exponential to the last digit, and squares of the bound
-# would in the end be infinite.
-FAR_TAIL = -1e8
+    max_proposals: of a loop, after which the answer comes by inversion. One in twenty or more is
+    accepted, so that so many refusals never come by chance; they end a loop whatever its numbers
+    are. far_tail: a bound below which a truncated normal is an exponential to the last digit;
+    squares of the bound would in the end be infinite.
+    """
+
+    max_proposals: int = 10_000
+    far_tail: float = -1e8
+
+
+TRUNCATION = TruncationLimits()
 
 
 @compiled
@@ -171,10 +177,10 @@ def draw_below(rng: np.random.Generator, bound: float) -> float:
     exponential of the best rate (Robert 1995).
     """
     # written so that a NaN comes here too, and goes out again
-    if not bound > FAR_TAIL:
+    if not bound > TRUNCATION.far_tail:
         return bound + rng.standard_exponential() / bound
     if bound > -0.5:
-        for _ in range(MAX_PROPOSALS):
+        for _ in range(TRUNCATION.max_proposals):
             z = rng.standard_normal()
             if z <= bound:
                 return z
@@ -182,7 +188,7 @@ def draw_below(rng: np.random.Generator, bound: float) -> float:
         # With rate a, density ratio exp(-(z + a)^2 / 2) is the probability to accept; an
         # exponential number compared with its logarithm is such an event.
         rate = 0.5 * (math.sqrt(bound * bound + 4.0) - bound)
-        for _ in range(MAX_PROPOSALS):
+        for _ in range(TRUNCATION.max_proposals):
             z = bound - rng.standard_exponential() / rate
             if rng.standard_exponential() >= 0.5 * (z + rate) ** 2:
                 return z
@@ -209,20 +215,20 @@ def draw_between(rng: np.random.Generator, low: float, high: float) -> float:
         return -draw_between(rng, -high, -low)
     # The interval holds a quarter of the mass or more: draw normals until one falls into it.
     if high - low > 2.5 if low < 0.0 else low < 0.5 and high - low > 1.0:
-        for _ in range(MAX_PROPOSALS):
+        for _ in range(TRUNCATION.max_proposals):
             z = rng.standard_normal()
             if low <= z <= high:
                 return z
     width = high - low
     # Far in the tail: a truncated exponential that falls as the normal does at `low`.
     if low * width > 1.0:
-        for _ in range(MAX_PROPOSALS):
+        for _ in range(TRUNCATION.max_proposals):
             z = low - math.log1p(rng.random() * math.expm1(-low * width)) / low
             if rng.standard_exponential() >= 0.5 * (z - low) ** 2:
                 return z
     # A narrow interval: uniform, accepted by the density against its maximum.
     nearest = max(low, 0.0)
-    for _ in range(MAX_PROPOSALS):
+    for _ in range(TRUNCATION.max_proposals):
         z = low + width * rng.random()
         if rng.standard_exponential() >= 0.5 * (z * z - nearest * nearest):
             return z

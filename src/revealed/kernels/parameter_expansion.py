@@ -47,10 +47,18 @@ class ExpansionMove(NamedTuple):
     prior_factor: float
 
 
-# Mean square of the utilities, in noise sds, beyond which least squares are solved about the
-# present value. Smaller, and ordinary draws pay for it; at this size dot(w, w) still leaves eight
-# digits for the residuals.
-FAR_MEAN_SQUARE = 1e8
+class LeastSquaresLimits(NamedTuple):
+    """Where utilities are too large for their sum of squares.
+
+    far_mean_square: of the utilities, in noise sds, beyond which least squares are solved about the
+    present value. Smaller, and ordinary draws pay for it; at this size dot(w, w) still leaves eight
+    digits for the residuals.
+    """
+
+    far_mean_square: float = 1e8
+
+
+LEAST_SQUARES = LeastSquaresLimits()
 
 
 class ExpansionWorkspace(NamedTuple):
@@ -170,7 +178,7 @@ def draw_expanded_value(
 
     # h = F' (X'y + prior precision times mean), and Z1 given y with u integrated out.
     squares = dot(w, w)
-    far = squares > FAR_MEAN_SQUARE * w.size
+    far = squares > LEAST_SQUARES.far_mean_square * w.size
     if far:
         quad = residual_projection(move, design, workspace, translation, root, v, w)
     else:

@@ -42,9 +42,19 @@ class TableGrid(NamedTuple):
 GRID = TableGrid(low=-60.0, high=60.0, knots_per_unit=8)
 # Q is not taken to be smaller: at Q = 0 with D = 1 the law of sd would not be proper.
 SMALLEST_Q = math.exp(GRID.low)
-# Proposals of a draw of sd, and changes of the reach of its envelope, after which either ends; a
-# few of each are needed.
-MAX_PROPOSALS, MAX_REACH_CHANGES = 1000, 200
+
+
+class EnvelopeLimits(NamedTuple):
+    """After how many steps the loops of a draw of sd end; a few of each are needed.
+
+    max_proposals: of the draw. max_reach_changes: of the envelope's tangent points.
+    """
+
+    max_proposals: int = 1000
+    max_reach_changes: int = 200
+
+
+ENVELOPE = EnvelopeLimits()
 
 
 class PriorScale(NamedTuple):
@@ -191,7 +201,7 @@ def draw_prior_sd(rng: np.random.Generator, prior_scale: PriorScale, quad: float
     height, fall = _log_density(right, a, c, z)
     end = right + (top - height) / fall
     area = 1.0 / rise + (end - begin) - 1.0 / fall
-    for _ in range(MAX_PROPOSALS):
+    for _ in range(ENVELOPE.max_proposals):
         # One of the three pieces of the envelope, by area, and a point below it.
         position = area * rng.random()
         e = rng.standard_exponential()
@@ -217,12 +227,12 @@ def _tangent_point(peak: float, side: float, top: float, a: float, c: float, z: 
     t = math.exp(peak)
     reach = 1.0 / math.sqrt(c * t / (1.0 + t) ** 2 + z * t)
     u = peak + side * reach
-    for _ in range(MAX_REACH_CHANGES):
+    for _ in range(ENVELOPE.max_reach_changes):
         if not _log_density(u, a, c, z)[0] > top - 0.5:
             break
         reach *= 2.0
         u = peak + side * reach
-    for _ in range(MAX_REACH_CHANGES):
+    for _ in range(ENVELOPE.max_reach_changes):
         if not _log_density(u, a, c, z)[0] < top - 3.0:
             break
         reach *= 0.7

@@ -11,6 +11,7 @@ out, then shrink. (A module of its own, because the log posterior imports `prior
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,13 +23,22 @@ from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace
 from revealed.kernels.prior_scale import interpolate_log_marginal
 from revealed.kernels.vectors import dot
 
-# The width, in log c, by which the slice is stepped out. Any width leaves the draws exact; a much
-# smaller one steps out more often, a much larger one shrinks more often.
-SLICE_WIDTH = 1.5
 
-# Steps out, and shrinks, after which a slice ends. The square of exp(1.5 * 200) is about all that
-# a double holds, and a slice that was halved a thousand times is where it began: neither is met.
-MAX_STEPS_OUT, MAX_SHRINKS = 200, 1000
+class SliceSettings(NamedTuple):
+    """How the slice in log c is stepped out and shrunk.
+
+    width: of a step out. Any leaves the draws exact; a much smaller one steps out more often, a
+    much larger one shrinks more often. max_steps_out, max_shrinks: after which either ends. The
+    square of exp(1.5 * 200) is about all that a double holds, and a slice that was halved a
+    thousand times is where it began: neither is met.
+    """
+
+    width: float = 1.5
+    max_steps_out: int = 200
+    max_shrinks: int = 1000
+
+
+SLICE = SliceSettings()
 
 
 @compiled_internal
@@ -90,19 +100,19 @@ def slice_sample_scale(
         - rng.standard_exponential()
     )
     # Step out from an interval placed at random about c = 1.
-    low = -SLICE_WIDTH * rng.random()
-    high = low + SLICE_WIDTH
-    for _ in range(MAX_STEPS_OUT):
+    low = -SLICE.width * rng.random()
+    high = low + SLICE.width
+    for _ in range(SLICE.max_steps_out):
         if not (_log_density(target, workspace, quad, mean_gap, offset_gap, low, level) >= level):
             break
-        low -= SLICE_WIDTH
-    for _ in range(MAX_STEPS_OUT):
+        low -= SLICE.width
+    for _ in range(SLICE.max_steps_out):
         if not (_log_density(target, workspace, quad, mean_gap, offset_gap, high, level) >= level):
             break
-        high += SLICE_WIDTH
+        high += SLICE.width
     # Draw within the interval, and shrink it towards c = 1 at each failure.
     log_factor, found = 0.0, False
-    for _ in range(MAX_SHRINKS):
+    for _ in range(SLICE.max_shrinks):
         log_factor = low + (high - low) * rng.random()
         if _log_density(target, workspace, quad, mean_gap, offset_gap, log_factor, level) >= level:
             found = True

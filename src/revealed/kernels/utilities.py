@@ -19,6 +19,7 @@ Names used below: c is the row of the chosen action, m a point near the mode of 
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,26 +32,33 @@ from revealed.kernels.normal import GRID, draw_below, log_cdf, log_cdf_and_ratio
 # out are checked at the end where they matter); too small costs rejected proposals, too large time.
 RELEVANT_RIVAL_DISTANCE = 8.0
 
-# Means of utilities, in noise sds, up to which the noise behind a utility is still known to four
-# digits after rounding. Beyond, there is no data augmentation in double precision.
-MAX_UTILITY = 1e12
 
-# How far below a rival, in noise sds, log Phi is minus half a square to eight digits; its formula
-# would be a difference of numbers that are too large to have one.
-FAR_BELOW = -1e4
+class UtilityLimits(NamedTuple):
+    """Where utilities are too large for the usual formulas, in noise sds.
 
-# Proposals for a chosen utility, times the root of its number of rivals, after which it is given
-# up as NaN. One in about so many roots is accepted, so that this never comes by chance.
-MAX_PROPOSALS = 1000
+    largest: mean up to which the noise behind a utility is still known to four digits after
+    rounding; beyond, there is no data augmentation in double precision. far_below: distance to a
+    rival beyond which log Phi is minus half a square to eight digits; its formula would be a
+    difference of numbers that are too large to have one. max_proposals: for a chosen utility, times
+    the root of its number of rows, after which it is given up as NaN; one in about so many roots is
+    accepted, so that this never comes by chance.
+    """
+
+    largest: float = 1e12
+    far_below: float = -1e4
+    max_proposals: int = 1000
+
+
+LIMITS = UtilityLimits()
 
 
 @compiled
 def are_in_range(mu: Floats) -> bool:
-    """Whether all means of utilities (P,) are numbers, of at most `MAX_UTILITY`."""
+    """Whether all means of utilities (P,) are numbers, of at most `LIMITS.largest`."""
     in_range = True
     for p in range(mu.size):
         # written so that a NaN is out of range, and without a branch
-        in_range &= abs(mu[p]) <= MAX_UTILITY
+        in_range &= abs(mu[p]) <= LIMITS.largest
     return in_range
 
 
@@ -102,7 +110,7 @@ def _newton_to_mode(
             log_phi, ratio = log_cdf_and_ratio(x)
             rivals_log_cdf += log_phi
             slope += ratio
-            curvature -= ratio * (x + ratio) if x > FAR_BELOW else 1.0
+            curvature -= ratio * (x + ratio) if x > LIMITS.far_below else 1.0
         if step == steps or slope * slope < tolerance * -curvature:
             break
         m -= slope / curvature
@@ -118,7 +126,7 @@ def _log_ratio_far(rivals: Floats, count: int, m: float, z: float) -> float:
     total, step = 0.0, z - m
     for k in range(count):
         x = m - rivals[k]
-        if x > FAR_BELOW:
+        if x > LIMITS.far_below:
             log_phi, ratio = log_cdf_and_ratio(x)
             total += log_cdf(z - rivals[k]) - log_phi - ratio * step
         else:
@@ -157,9 +165,9 @@ def draw_utilities(
         )
         mode_offset[t] = m - bound
         rivals_slope = slope + m - mu[c]
-        far = rivals_log_cdf < -0.5 * FAR_BELOW * FAR_BELOW
+        far = rivals_log_cdf < -0.5 * LIMITS.far_below * LIMITS.far_below
         z, accepted = np.nan, False
-        for _ in range(int(MAX_PROPOSALS * math.sqrt(1.0 + last - first))):
+        for _ in range(int(LIMITS.max_proposals * math.sqrt(1.0 + last - first))):
             z = m + slope + rng.standard_normal()
             proposals += 1
             allowed = -rng.standard_exponential()

@@ -22,7 +22,7 @@ import scipy.linalg as sla
 from numpy.typing import ArrayLike
 
 from revealed._types import Floats, Ints
-from revealed._validation import check_positive
+from revealed._validation import NUMBERS, check_positive
 from revealed.data.decisions import Coefficients
 from revealed.kernels.prior_scale import HYPERPRIOR_DF, log_marginal
 
@@ -30,8 +30,6 @@ from revealed.kernels.prior_scale import HYPERPRIOR_DF, log_marginal
 # towards zero where decisions are few; a much larger one leaves separable choices unbounded. An
 # inferred one predicts better and warns more often: docs/default-prior.md.
 DEFAULT_SD = 50.0
-# Prior sds and variances lie between this and one over it.
-LARGEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -386,7 +384,9 @@ def _positive(what: str, given: Any, decisions: Coefficients) -> Floats:
         given = by_block[block_of_coefficient(decisions)]
     diagonal = _vector(what, given, width)
     # Squares of numbers beyond, and their inverses, would be infinite.
-    if (diagonal > LARGEST).any() or ((diagonal > 0) & (diagonal < 1.0 / LARGEST)).any():
+    if (diagonal > NUMBERS.largest).any() or (
+        (diagonal > 0) & (diagonal < 1.0 / NUMBERS.largest)
+    ).any():
         worst = diagonal[np.abs(np.log(np.maximum(diagonal, 1e-300))).argmax()]
         raise ValueError(f"{what} is {worst:g}; bring the features to a scale of about one")
     # A zero sd would fix a coefficient; leave it out of the rows instead.

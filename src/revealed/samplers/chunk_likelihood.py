@@ -18,6 +18,7 @@ from revealed.data.unique import deduplicate
 from revealed.kernels.choice import add_log_likelihoods
 from revealed.kernels.choice_fast import RivalIndex, make_choice_workspace
 from revealed.kernels.design import Design
+from revealed.kernels.interrupt import raise_if_stopping
 from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.models.likelihood import weighted_derivatives
 
@@ -96,10 +97,24 @@ def _add_log_likelihoods(
     chunk: PreparedChunk, values: Floats, noise: NoiseArguments, out: Floats, gradients: Floats
 ) -> None:
     """Add the log probability of a chunk's choices to out, and its gradient where it is wanted."""
+    # Rivals evaluated between two moments at which Ctrl-C is seen: a tenth of a second or so.
+    rivals_at_a_time = 2_000_000
     for block in chunk:
         # threads work on chunks at the same time, so that each call has arrays of its own
         workspace = make_choice_workspace(block.rivals)
-        add_log_likelihoods(noise, block.design, block.rivals, workspace, values, out, gradients)
+        some = max(1, rivals_at_a_time // max(1, block.rivals.multiplicity.size))
+        for low in range(0, len(values), some):
+            raise_if_stopping()
+            part = slice(low, low + some)
+            add_log_likelihoods(
+                noise,
+                block.design,
+                block.rivals,
+                workspace,
+                values[part],
+                out[part],
+                gradients[part],
+            )
 
 
 def derivatives(chunk: PreparedChunk, v: Floats, noise: NoiseArguments = NORMAL) -> Floats:

@@ -22,6 +22,7 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.data.chunks import ChunkedDecisions, InMemoryChunks
+from revealed.kernels.interrupt import stopped_loops
 from revealed.samplers.chunk_likelihood import PreparedChunk, prepare
 
 
@@ -91,6 +92,10 @@ class ThreadExecutor:
                         yield waiting.popleft().result()
                 while waiting:
                     yield waiting.popleft().result()
+            except KeyboardInterrupt:
+                with stopped_loops():
+                    pool.shutdown(cancel_futures=True)
+                raise
             finally:
                 # whoever stops in the middle, by Ctrl-C or an error, leaves no work behind
                 for future in waiting:

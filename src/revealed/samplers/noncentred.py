@@ -29,6 +29,7 @@ from revealed.kernels.hmc import (
     follow_path,
     steps_of_length,
 )
+from revealed.kernels.interrupt import raise_if_stopping
 from revealed.kernels.population import (
     PopulationPrior,
     log_density_noncentred,
@@ -92,6 +93,7 @@ class PopulationLikelihood:
 
     def __call__(self, mean: Floats, root: Floats, with_gradient: bool) -> LikelihoodAt:
         """The log-likelihood, and if asked for its derivatives."""
+        raise_if_stopping()
         # every partition gets its own values, and both populations
         populations = (self.mean, self.root, mean, root, with_gradient)
         given = [[thing] * len(self.q) for thing in populations]

@@ -26,6 +26,7 @@ from revealed.kernels.hmc import (
     init_dual_averaging,
     make_path_statistics,
 )
+from revealed.kernels.interrupt import raise_if_stopping
 from revealed.kernels.ranking_hmc import (
     RankingLikelihood,
     RankingPrior,
@@ -238,6 +239,7 @@ class RankingSampler:
 
         Where target_acceptance > 0, the step size adapts.
         """
+        raise_if_stopping()
         # the mean of z given all differences has its prior as its law
         x = state["x"]
         z = x[: self.n_players]
