@@ -13,7 +13,7 @@ from scipy.special import logsumexp, ndtr
 import revealed as rv
 from revealed._types import Floats
 from revealed.results.comparison import _difference_error, log_evidence
-from revealed.results.loo import MAX_PARETO_K, all_observations, leave_one_out
+from revealed.results.loo import LIMITS, all_observations, leave_one_out
 from tests.support.cases import choose
 from tests.support.statistical_asserts import assert_mean
 
@@ -46,7 +46,7 @@ def test_it_is_the_probability_of_a_choice_given_the_others(post: rv.ChoicePoste
     ]
     points = np.array([found.pointwise for found in exact])
     shapes = np.array([found.pareto_k for found in exact])
-    assert shapes.max() < MAX_PARETO_K
+    assert shapes.max() < LIMITS.pareto_k
     for t in range(len(truth)):
         assert_mean(points[:, t], truth[t], false_alarm=1e-6)
 

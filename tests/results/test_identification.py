@@ -332,3 +332,24 @@ def test_a_fitted_toy_mdp_is_reported_on() -> None:
     assert (np.diff(found.contraction) <= 0).all()
     np.testing.assert_allclose(found.directions.sum(axis=0), 0.0, atol=1e-9)
     np.testing.assert_allclose(found.posterior_sd, post.sd())
+
+
+def test_equal_decisions_are_counted_once_and_reported_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same report as from every decision by itself; a direction explains all its repetitions."""
+    rows = [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0], [0.0, 0.0]] * 5
+    d = rv.Decisions(rows, range(0, 21, 2), [0, 0] * 4 + [0, 1], names=["always", "mostly"])
+    draws = np.random.default_rng(1).normal(size=(1, 20, 2))
+    post = rv.ChoicePosterior({"value": draws}, d, rv.ChoiceModel(prior=rv.Normal(2.0)), "by hand")
+    found = post.identification()
+    assert (found.explained, found.decisions) == (5, 10)
+    monkeypatch.setattr(
+        "revealed.results.identification.deduplicate_if_worthwhile",
+        lambda given: (given, np.ones(len(given))),
+    )
+    other = post.identification()
+    assert str(found) == str(other)
+    assert found.sensitivity is not None
+    assert other.sensitivity is not None
+    np.testing.assert_allclose(found.sensitivity.modes, other.sensitivity.modes, rtol=1e-6)

@@ -12,7 +12,10 @@ B = TypeVar("B")
 
 
 def map_in_threads(function: Callable[[A], B], parts: Sequence[A]) -> list[B]:
-    """The results of a function for each part, in their order, by as many threads as cores."""
+    """The results of a function for each part, in their order.
+
+    By as many threads as there are cores; an interrupt waits only for parts that have begun.
+    """
     threads = min(len(parts), os.cpu_count() or 1)
     if threads <= 1:
         return [function(part) for part in parts]

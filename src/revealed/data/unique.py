@@ -127,7 +127,10 @@ def _find_distinct(decisions: Decisions, weights: Floats, group: Ints) -> tuple[
 
 
 def choice_labels(decisions: Decisions, group: Ints | int = 0) -> Ints:
-    """(T,) choice and group of each decision in one 64-bit number."""
+    """(T,) choice and group of each decision in one 64-bit number.
+
+    group: small whole numbers, or one for all.
+    """
     return np.asarray(decisions.chosen_row - decisions.start[:-1] + (group << 32))
 
 

@@ -77,7 +77,7 @@ COUNTS = np.array(np.rint(NODES.width / STEPS), dtype=np.int64)
 # Cells that a first node can lie in; the last node lies a width further right.
 CELLS = math.ceil((max(NODES.first) - NODES.low + 1.0 + NODES.irrelevant) * NODES.cells_per_unit)
 # Entries of one phase (cell number modulo stride) in the tables.
-PHASE_WIDTHS = -(-CELLS // STRIDES) + COUNTS
+PHASE_WIDTHS = np.add(-(-CELLS // STRIDES), COUNTS)
 
 # Unsigned positions need no test for negative ones.
 TWO, THREE, FOUR, EIGHT = np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(8)

@@ -9,28 +9,47 @@ import numpy as np
 from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.kernels import choice
+from revealed.kernels.noise import NoiseArguments
 from revealed.models.ghk_probabilities import ghk_log_probabilities, normalise
 from revealed.models.likelihood import log_likelihood, mean_utilities
 from revealed.models.noise import Noise, NoiseCovariance, as_kernel
 
-# Utilities held at once, 1 MB: they are read as soon as they are written, and fit the cache.
-UTILITIES_AT_ONCE = 131_072
 
-# Points of the lattice for a draw at least: with fewer, a single draw's probabilities are too rough
-# even for an average.
-MIN_POINTS = 8
+@dataclass(frozen=True)
+class ProbabilityLimits:
+    """How much is worked on at once, and how exact probabilities are.
+
+    Attributes
+    ----------
+    utilities
+        Held at once, 1 MB: they are read as soon as they are written, and fit the cache.
+    points
+        Of the lattice for a draw, at least: with fewer, a single draw's probabilities are too rough
+        even for an average.
+    actions
+        Beyond so many, the probability of one choice alone is cheaper than that of all.
+    decisions
+        Whose choices are worked on at once, 16 MB with four actions and 4,000 draws.
+    smallest_of_normal
+        Probabilities of normal noise are off by 2e-8 at most (`kernels/mean_probabilities.py`): of
+        those below this, a part in 50,000 or more, and their logarithms are worked out afresh.
+    smallest
+        Those of other noises lose nothing before doubles end.
+    """
+
+    utilities: int = 131_072
+    points: int = 8
+    actions: int = 64
+    decisions: int = 128
+    smallest_of_normal: float = 1e-3
+    smallest: float = 1e-290
+
+    def smallest_under(self, noise: NoiseArguments) -> float:
+        """The smallest probability whose logarithm can be taken, under this noise."""
+        return self.smallest_of_normal if noise.is_normal else self.smallest
 
 
-# Of one choice: beyond so many actions its probability alone is cheaper than that of all; and so
-# many decisions at once bound the memory, 16 MB with four actions and 4,000 draws.
-MOST_ACTIONS_AT_ONCE = 64
-DECISIONS_AT_ONCE = 128
-
-# Probabilities of normal noise are off by 2e-8 at most (`kernels/mean_probabilities.py`): of those
-# below this, more than a part in 50,000, and their logarithms are worked out afresh. Those of other
-# noises lose nothing before doubles end.
-SMALLEST_OF_NORMAL_NOISE = 1e-3
-SMALLEST = 1e-290
+LIMITS = ProbabilityLimits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +64,7 @@ class DrawnProbabilities:
     decisions: Decisions
     values: Floats
     noise: Noise | NoiseCovariance | None
-    points: int = MIN_POINTS
+    points: int = LIMITS.points
     same_points: bool = False
 
     def __call__(self, which: Ints, draws: Ints, batch: Ints, out: Floats) -> None:
@@ -54,7 +73,7 @@ class DrawnProbabilities:
         That under draw draws[i] goes to column batch[i].
         """
         some = self.decisions if len(which) == len(self.decisions) else self.decisions[which]
-        at_once = max(1, UTILITIES_AT_ONCE // some.rows.shape[0])
+        at_once = max(1, LIMITS.utilities // some.rows.shape[0])
         for first in range(0, len(draws), at_once):
             now = slice(first, first + at_once)
             mu = mean_utilities(some.rows, self.values[draws[now]])
@@ -93,11 +112,11 @@ def log_probabilities_of_choices(
         return log_likelihood(d, values, noise)
     out = np.empty((len(values), len(d)))
     # with very many actions the one that was chosen is cheaper alone
-    many = np.flatnonzero(d.sizes > MOST_ACTIONS_AT_ONCE)
+    many = np.flatnonzero(d.sizes > LIMITS.actions)
     if many.size:
         out[:, many] = log_likelihood(d[many], values, noise)
-    few = np.flatnonzero(d.sizes <= MOST_ACTIONS_AT_ONCE)
-    for part in np.split(few, np.arange(DECISIONS_AT_ONCE, len(few), DECISIONS_AT_ONCE)):
+    few = np.flatnonzero(d.sizes <= LIMITS.actions)
+    for part in np.split(few, np.arange(LIMITS.decisions, len(few), LIMITS.decisions)):
         if part.size:
             out[:, part] = _of_few_actions(d[part], values, noise).T
     return out
@@ -109,8 +128,8 @@ def _of_few_actions(d: Decisions, values: Floats, noise: Noise | None) -> Floats
     found = np.zeros((d.rows.shape[0], len(values)))
     DrawnProbabilities(d, values, noise)(np.arange(len(d)), draws, draws, found)
     chosen = found[d.chosen_row]
-    small = chosen < SMALLEST_OF_NORMAL_NOISE
-    logs = np.log(np.maximum(chosen, SMALLEST_OF_NORMAL_NOISE))
+    small = chosen < LIMITS.smallest_of_normal
+    logs = np.log(np.maximum(chosen, LIMITS.smallest_of_normal))
     again = np.flatnonzero(small.any(axis=1))
     if again.size:
         exact = log_likelihood(d[again], values, noise).T

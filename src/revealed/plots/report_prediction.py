@@ -16,7 +16,7 @@ from revealed.data.unique import find_kinds
 from revealed.plots.prediction import calibration
 from revealed.plots.report_html import picture
 from revealed.results.base import Posterior
-from revealed.results.loo import MAX_PARETO_K, LeaveOneOut, all_observations, leave_one_out
+from revealed.results.loo import LIMITS, LeaveOneOut, all_observations, leave_one_out
 from revealed.results.mdp import MDPPosterior
 from revealed.results.prediction import Prediction
 from revealed.results.ranking import RankingPosterior
@@ -188,10 +188,10 @@ def _loo_in_words(loo: LeaveOneOut, thing: str) -> str:
     bad = loo.n_high_pareto_k
     hangs = "it" if bad == 1 else "each of them"
     trust = (
-        f"The estimate can be relied on for every {thing} (Pareto k at most {MAX_PARETO_K:g})."
+        f"The estimate can be relied on for every {thing} (Pareto k at most {LIMITS.pareto_k:g})."
         if not bad
         else f"For {count_things(bad, thing)} of {count} it cannot be relied on (Pareto k above "
-        f"{MAX_PARETO_K:g}): too much hangs on {hangs}."
+        f"{LIMITS.pareto_k:g}): too much hangs on {hangs}."
     )
     return (
         f"<p>Left out one at a time, and predicted from the others (PSIS-LOO), a {escape(thing)} "

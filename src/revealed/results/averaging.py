@@ -121,7 +121,10 @@ def _average_block(
     times: Floats,
     smallest: float,
 ) -> Average:
-    """The average of some decisions, each over as many stages of draws as it needs."""
+    """The average of some decisions.
+
+    Each over as many stages of draws as it needs, and none beyond.
+    """
     sizes = np.diff(start)[which]
     begin = np.concatenate([[0], np.cumsum(sizes)])
     rows = rows_of(start, which)
@@ -153,6 +156,9 @@ def _good_enough(mean: Floats, error: Floats) -> Bools:
 
 
 def _score(mean: Floats, deviations: Floats, times: Floats, smallest: float) -> Floats:
-    """(B,) deviations of the sum of log mean, each row as often as it counts."""
+    """(B,) deviations of the sum of log mean, each row as often as it counts.
+
+    By the delta method: those of the mean, divided by it.
+    """
     counted = np.flatnonzero((times > 0.0) & (mean >= smallest))
     return np.asarray((times[counted] / mean[counted]) @ deviations[counted])

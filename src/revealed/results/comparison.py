@@ -19,10 +19,7 @@ from revealed.data.decisions import Decisions
 from revealed.data.rankings import Rankings
 from revealed.results.base import Posterior
 from revealed.results.draw_batches import batch_error
-
-# Monte-Carlo standard errors beyond which a difference is one: of equal models, one pair in a
-# thousand passes it. With fewer, more do; with more, small differences are not seen.
-SEEN = 3.0
+from revealed.results.loo import LIMITS
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,7 +74,7 @@ class Comparison:
 
         By more than three standard errors, which equal models pass once in a thousand times.
         """
-        return np.asarray(self.elpd_diff > SEEN * np.nan_to_num(self.elpd_diff_mcse))
+        return np.asarray(self.elpd_diff > LIMITS.mcse * np.nan_to_num(self.elpd_diff_mcse))
 
     def __repr__(self) -> str:
         heads = ["model", "elpd (se, MC)", "elpd diff (se, MC)", "log evidence (MC)", "high k"]

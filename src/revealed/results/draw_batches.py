@@ -81,13 +81,16 @@ def cut_into_batches(chains: int, draws: int) -> Ints:
     """
     total = chains * draws
     batches = min(RULE.most, max(RULE.fewest, total // RULE.length))
-    each = min(draws, max(1, -(-batches // chains)))
-    within = np.arange(draws) * each // draws
-    return np.asarray((np.arange(chains)[:, None] * each + within).ravel())
+    of_chain = min(draws, max(1, -(-batches // chains)))
+    within = np.arange(draws) * of_chain // draws
+    return np.asarray((np.arange(chains)[:, None] * of_chain + within).ravel())
 
 
 def plan_draws(chains: int, draws: int, wanted: int | str | None) -> DrawBatches:
-    """Which draws are averaged over: "all", at most so many, or as many as are needed (None)."""
+    """Which draws are averaged over.
+
+    wanted: "all", at most so many, or None for as many as are needed, which come in stages.
+    """
     total, batch = chains * draws, cut_into_batches(chains, draws)
     if isinstance(wanted, str) and wanted != "all":
         raise ValueError(f'draws must be a number, "all" or None; it is {wanted!r}')
@@ -114,7 +117,10 @@ def plan_draws(chains: int, draws: int, wanted: int | str | None) -> DrawBatches
 
 
 def _spread(size: int) -> Ints:
-    """(size,) ranks such that those below any number lie evenly: van der Corput's sequence."""
+    """(size,) ranks such that draws of a rank below any number lie evenly.
+
+    Those of van der Corput's sequence: bits in reverse order.
+    """
     bits = max(1, (size - 1).bit_length())
     reversed_bits = np.zeros(size, np.int64)
     for bit in range(bits):
@@ -123,13 +129,19 @@ def _spread(size: int) -> Ints:
 
 
 def batch_deviations(sums: Floats, counts: Ints) -> tuple[Floats, Floats]:
-    """Means (n,) and their batches' weighted deviations (n, B), from sums of each batch (n, B)."""
+    """Means (n,), and the weighted deviations (n, B) of their batches.
+
+    sums: (n, B) of each batch. counts: (B,) of its draws.
+    """
     mean = sums.sum(axis=1) / counts.sum()
     return mean, (sums - mean[:, None] * counts) / counts.sum()
 
 
 def batch_error(deviations: Floats) -> Floats:
-    """Standard errors from weighted deviations (..., B); NaN from a single batch."""
+    """Standard errors from weighted deviations (..., B), by the formula above.
+
+    NaN from a single batch, which says nothing of it.
+    """
     count = deviations.shape[-1]
     if count == 1:
         return np.full(deviations.shape[:-1], np.nan)
@@ -137,7 +149,10 @@ def batch_error(deviations: Floats) -> Floats:
 
 
 def leave_batches_out(draws: Floats, batch: Ints) -> Floats:
-    """(B, ...) the means of draws (S, ...) without those of each batch."""
+    """(B, ...) the means of draws (S, ...) without those of each batch.
+
+    For the jackknife, which has the error of what is not a mean.
+    """
     flat = draws.reshape(len(draws), -1)
     count = np.bincount(batch)
     sums = np.stack([flat[batch == b].sum(axis=0) for b in range(len(count))])
@@ -162,7 +177,10 @@ def split_rows(start: Ints, rows: int) -> list[Ints]:
 
 
 def rows_of(start: Ints, which: Ints) -> Ints:
-    """The rows of these decisions, one after the other."""
+    """The rows of these decisions, one after the other.
+
+    start: (T + 1,) where the rows of each begin.
+    """
     sizes = np.diff(start)[which]
     before = np.cumsum(sizes) - sizes
     return np.asarray(np.repeat(start[which] - before, sizes) + np.arange(sizes.sum()))

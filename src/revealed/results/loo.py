@@ -16,12 +16,30 @@ from revealed.data.threads import map_in_threads
 from revealed.results.draw_batches import batch_error, cut_into_batches
 from revealed.results.psis import pareto_smoothed
 
-# Pareto k beyond which draws given all observations cannot stand in for draws given all but one
-# (Vehtari and others 2024); observations beyond it are counted and reported.
-MAX_PARETO_K = 0.7
 
-# Different observations that are worked on at once: more need more memory, fewer more time.
-AT_ONCE = 64
+@dataclass(frozen=True)
+class LeaveOneOutLimits:
+    """What can be relied on, and how much is worked on at once.
+
+    Attributes
+    ----------
+    pareto_k
+        Beyond which draws given all observations cannot stand in for draws given all but one
+        (Vehtari and others 2024); observations beyond it are counted and reported.
+    mcse
+        Monte-Carlo standard errors beyond which a difference between two models is one: of equal
+        models, one pair in a thousand passes three. With fewer, more do; with more, small
+        differences are not seen.
+    observations
+        Different ones that are worked on at once: more need more memory, fewer more time.
+    """
+
+    pareto_k: float = 0.7
+    mcse: float = 3.0
+    observations: int = 64
+
+
+LIMITS = LeaveOneOutLimits()
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +105,7 @@ class LeaveOneOut:
     @property
     def n_high_pareto_k(self) -> int:
         """How many observations have a Pareto k above 0.7."""
-        return int((self.pareto_k > MAX_PARETO_K).sum())
+        return int((self.pareto_k > LIMITS.pareto_k).sum())
 
     def __repr__(self) -> str:
         return (
@@ -118,7 +136,9 @@ def leave_one_out(observations: Observations, chains: int, draws: int) -> LeaveO
             deviations[i] = np.bincount(batch, change, batches)
         return pointwise, shapes, deviations
 
-    parts = map_in_threads(leave_out, np.array_split(np.arange(count), -(-count // AT_ONCE)))
+    parts = map_in_threads(
+        leave_out, np.array_split(np.arange(count), -(-count // LIMITS.observations))
+    )
     pointwise, shapes, deviations = (np.concatenate(column) for column in zip(*parts, strict=True))
     # equal observations have equal answers
     kind, times = observations.kind, np.bincount(observations.kind, minlength=count)

@@ -22,7 +22,7 @@ from revealed.mdp.bellman import Reward, expected_maximum, maximum_and_shares, r
 from revealed.mdp.checks import check_discount
 from revealed.mdp.process import MDP
 from revealed.models.choice import ChoiceModel
-from revealed.models.drawn_probabilities import SMALLEST, SMALLEST_OF_NORMAL_NOISE
+from revealed.models.drawn_probabilities import LIMITS
 from revealed.models.transitions import Known
 from revealed.results.averaging import average_probabilities
 from revealed.results.base import Columns, Posterior
@@ -269,7 +269,7 @@ class MDPPosterior(Posterior):
             logs = self._log_likelihood(d[which], rows[rows_of(d.start, which)])[used]
             return average_logs(logs, batches.batch[used])
 
-        smallest = SMALLEST_OF_NORMAL_NOISE if self._noise.is_normal else SMALLEST
+        smallest = LIMITS.smallest_under(self._noise)
         times = times_chosen(d, kind, start)
         average = average_probabilities(start, add, batches, times, smallest)
         return make_prediction("average", d, kind, start, average, rare, smallest, len(self.values))

@@ -28,12 +28,7 @@ from revealed._types import Floats, Ints
 from revealed._validation import Seed, as_generator
 from revealed.data.decisions import Decisions
 from revealed.data.unique import find_kinds
-from revealed.models.drawn_probabilities import (
-    MIN_POINTS,
-    SMALLEST,
-    SMALLEST_OF_NORMAL_NOISE,
-    DrawnProbabilities,
-)
+from revealed.models.drawn_probabilities import LIMITS, DrawnProbabilities
 from revealed.models.likelihood import log_likelihood
 from revealed.models.noise import Noise, NoiseCovariance, as_kernel
 from revealed.results.averaging import Average, average_probabilities, point_probabilities
@@ -148,13 +143,15 @@ def _predict_exactly(
     batches: DrawBatches,
     method: str,
 ) -> Prediction:
-    """The prediction by exact probabilities, of equal decisions once."""
-    labels, normal = None, False
+    """The prediction by exact probabilities, of equal decisions once.
+
+    method: "average" or "point".
+    """
+    labels, smallest = None, LIMITS.smallest
     if isinstance(law, NoiseCovariance):
         labels = law.label_of_row(decisions)
     else:
-        normal = as_kernel(law).is_normal
-    smallest = SMALLEST_OF_NORMAL_NOISE if normal else SMALLEST
+        smallest = LIMITS.smallest_under(as_kernel(law))
     where, kind = find_kinds(decisions, of_row=labels)
     unique = decisions if len(where) == len(decisions) else decisions[where]
     times = times_chosen(decisions, kind, unique.start)
@@ -174,7 +171,7 @@ def _predict_exactly(
         if isinstance(law, NoiseCovariance) and law.covariance.ndim == 3:
             law_at = replace(law, covariance=_with_jackknife(law.covariance[used], own_batch))
         # differences between draws need the same points, and not as many
-        rough = DrawnProbabilities(unique, at, law_at, 4 * MIN_POINTS, same_points=True)
+        rough = DrawnProbabilities(unique, at, law_at, 4 * LIMITS.points, same_points=True)
         fine = replace(rough, points=_points_of_draw(law, 1))
 
         def add_point(which: Ints, draws: Ints, batch: Ints, out: Floats) -> None:
@@ -195,7 +192,11 @@ def _predict_exactly(
 
 def _points_of_draw(law: Noise | NoiseCovariance | None, draws: int) -> int:
     """Points of the lattice for each of so many draws; independent noise has no use for them."""
-    return max(MIN_POINTS, law.points // draws) if isinstance(law, NoiseCovariance) else MIN_POINTS
+    return (
+        max(LIMITS.points, law.points // draws)
+        if isinstance(law, NoiseCovariance)
+        else LIMITS.points
+    )
 
 
 def _noise_of_draws(
@@ -208,7 +209,10 @@ def _noise_of_draws(
 
 
 def _with_jackknife(draws: Floats, batch: Ints) -> Floats:
-    """(B + 1, ...) the mean of draws (S, ...), then their means without each batch."""
+    """(B + 1, ...) the mean of draws (S, ...), then their means without each batch.
+
+    batch: (S,) of each draw.
+    """
     return np.concatenate([draws.mean(axis=0, keepdims=True), leave_batches_out(draws, batch)])
 
 
