@@ -169,13 +169,14 @@ def fit(
 
 
 def fit_quietly(data: Any, model: Model | None = None, **settings: Any) -> Any:
-    """The posterior that `fit` finds, without its progress bar and its convergence warning.
+    """The posterior that `fit` finds, without its progress bar and its warnings.
 
-    For callers that report convergence themselves. The warning is switched off for the whole
+    For callers that report convergence themselves. The warnings are switched off for the whole
     process while the fit runs, as Python's warnings are.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
+        warnings.simplefilter("ignore", UninformedWarning)
         return fit(data, model, progress=False, **settings)
 
 
@@ -383,8 +384,8 @@ def _warn_of_uninformed(models: Iterable[tuple[str, ResolvedModel]]) -> None:
         (name, sentence)
         for name, resolved in models
         if isinstance(resolved, ResolvedChoiceModel)
-        and isinstance(resolved.coefficients, Decisions)
-        and (sentence := describe_uninformed(resolved.coefficients, resolved.prior)) is not None
+        and isinstance(resolved.data, Decisions)
+        and (sentence := describe_uninformed(resolved.data, resolved.prior)) is not None
     ]
     if not said:
         return

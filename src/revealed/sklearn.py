@@ -301,7 +301,7 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         by_row = None if isinstance(X, Decisions) else order
         weights = matrix.decision_weights(sample_weight, prediction.decisions, by_row)
         right, scored = prediction.predicted == prediction.decisions.chosen, prediction.scored
-        return float(np.average(right[scored], weights=weights[scored]))
+        return matrix.weighted_share(right[scored], weights[scored])
 
     def _set_features(self, decisions: Decisions) -> None:
         """What scikit-learn's validation sets for a table, from the names of coefficients."""

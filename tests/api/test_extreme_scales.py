@@ -37,6 +37,7 @@ def test_separable_choices_by_a_large_feature(scale: float) -> None:
     assert_mean(value[..., 1], 0.0)
 
 
+@pytest.mark.filterwarnings("ignore::revealed.UninformedWarning")
 def test_one_choice_under_a_prior_of_a_hundred_million() -> None:
     """The noise is nothing beside the prior: the difference of values is a normal, cut at zero."""
     decisions = rv.Decisions(np.eye(2), [0, 2], [0])
@@ -67,6 +68,7 @@ def test_utilities_beyond_double_precision_are_refused(sampler: str) -> None:
         rv.fit(separable(1e16), sampler=sampler, init=[1.0, 1.0], **RUN)
 
 
+@pytest.mark.filterwarnings("ignore::revealed.UninformedWarning")
 @pytest.mark.parametrize(
     ("rows", "prior", "sentence"),
     [

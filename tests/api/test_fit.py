@@ -40,8 +40,8 @@ def quick(decisions: Any, prior: Any = None, **settings: Any) -> rv.ChoicePoster
 
 
 def test_a_converged_answer_is_silent_and_right() -> None:
-    posterior = rv.fit(two_states(), rv.ChoiceModel(prior=rv.Normal(3.0**0.5)), draws=4000, seed=1)
-    assert posterior.sampler == "composite"
+    model = rv.ChoiceModel(prior=rv.Normal(3.0**0.5))
+    posterior = rv.fit(two_states(), model, sampler="composite", draws=4000, seed=1)
     assert posterior.summary().converged
     assert_mean(posterior.draws["value"][:, :, 0], 0.631026, false_alarm=1e-6)
     assert posterior.draws["value"].shape == (4, 4000, 2)
@@ -208,6 +208,7 @@ def test_a_coefficient_that_cannot_move_stays_where_it_is() -> None:
     assert posterior.draws["value"][:, :, 1:].std() > 0.05
 
 
+@pytest.mark.filterwarnings("ignore::revealed.UninformedWarning")
 def test_a_prior_mean_is_where_uninformative_choices_leave_the_value() -> None:
     lone = Decisions(np.ones((5, 2)), np.arange(6), np.zeros(5))
     posterior = rv.fit(

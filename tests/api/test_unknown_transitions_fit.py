@@ -156,10 +156,9 @@ def test_predictions_average_over_both(learnt: rv.MDPPosterior) -> None:
     np.testing.assert_allclose(policy.probability, learnt._choice_probabilities.mean(axis=0))
     assert ((policy.low < policy.probability) & (policy.probability < policy.high)).all()
     np.testing.assert_allclose(policy.optimal.reshape(3, 2).sum(axis=1), 1.0)
-    guess = learnt.predict(PATH.states, PATH.actions)
-    np.testing.assert_allclose(
-        guess.probabilities.reshape(-1, 2), policy.probability.reshape(3, 2)[PATH.states]
-    )
+    guess = learnt.predict(PATH.states, PATH.actions, draws="all")
+    expected = policy.probability.reshape(3, 2)[PATH.states]
+    np.testing.assert_allclose(guess.probabilities.reshape(-1, 2), expected, atol=2e-8)
     assert guess.log_probability_chosen is not None
     np.testing.assert_allclose(
         np.exp(guess.log_probability_chosen),

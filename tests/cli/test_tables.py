@@ -71,7 +71,7 @@ BAD_TABLES = {
     "an empty feature": (GOOD.replace("0.3", ""), "decision 8"),
     "no chosen row": (GOOD.replace("8,b,1", "8,b,0"), "decision 8: no action is marked chosen"),
     "two chosen rows": (GOOD.replace("8,a,0", "8,a,1"), "decision 8: 2 actions are marked chosen"),
-    "words for features": (GOOD.replace("0.3", "tall"), "'x' is not numeric"),
+    "words for features": (GOOD.replace("0.3", "tall"), "column 'x' holds text"),
     "no rows": (HEAD, "no rows"),
     "nothing at all": ("", "CSV"),
     "no feature column": ("decision,chosen\n7,1\n", "no feature column"),

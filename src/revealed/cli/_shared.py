@@ -133,14 +133,20 @@ def progress(description: str, no_progress: bool) -> Iterator[None]:
 
 @contextmanager
 def data_warnings_as_messages() -> Iterator[None]:
-    """While data are read: what looks like a mistake in them is said in a sentence on stderr."""
-    from revealed.data.data_warning import DataWarning
+    """While data are read or fitted: what looks like a mistake is said in a sentence on stderr.
 
+    That is a mistake in the data, or coefficients that the choices cannot inform.
+    """
+    from revealed.data.data_warning import DataWarning
+    from revealed.models.informed import UninformedWarning
+
+    told = DataWarning, UninformedWarning
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", DataWarning)
+        for category in told:
+            warnings.simplefilter("always", category)
         yield
     for warning in caught:
-        if issubclass(warning.category, DataWarning):
+        if issubclass(warning.category, told):
             print_message(f"warning: {warning.message}")
         else:
             warnings.warn_explicit(

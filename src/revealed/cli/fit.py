@@ -264,7 +264,11 @@ def fit(
     # Ctrl-C during the fit leaves a checkpoint, and what has been drawn so far.
     began = time.monotonic()
     try:
-        with warnings.catch_warnings(), dask_client(workers, cluster) as client:
+        with (
+            data_warnings_as_messages(),
+            warnings.catch_warnings(),
+            dask_client(workers, cluster) as client,
+        ):
             warnings.simplefilter("ignore", NotConvergedWarning)  # the summary says it better
             post = fit_posterior(
                 data,

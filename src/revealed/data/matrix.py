@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed._types import Bools, Floats, Ints, Labels
+from revealed._types import Bools, Floats, Ints
 from revealed.data.decisions import Decisions
 
 
@@ -192,3 +192,15 @@ def _chosen_positions(is_chosen: Bools, start: Ints, ids: Labels) -> Ints:
         found = "no row is" if marked[t] == 0 else f"{marked[t]} rows are"
         raise ValueError(f"decision {ids[t]}: {found} marked chosen in y; exactly one must be")
     return np.flatnonzero(is_chosen) - start[:-1]
+
+
+def weighted_share(right: Bools, weights: Floats) -> float:
+    """The weighted share of decisions that were predicted right.
+
+    right, weights: of the decisions with more than one action; others cannot be predicted wrongly.
+    """
+    if not weights.any():
+        raise ValueError(
+            "only decisions with a single action have a weight, so that there is nothing to predict"
+        )
+    return float(np.average(right, weights=weights))

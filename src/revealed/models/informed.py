@@ -68,11 +68,12 @@ def _centred(rows: Rows, decisions: Decisions) -> Floats:
 def uninformed_directions(decisions: Decisions, prior: ResolvedPrior) -> Floats:
     """(K, n) orthonormal directions of the coefficients that no choice can inform.
 
-    None under a flat prior, which is refused where there is one, and none where there are more than
-    `MAX_COEFFICIENTS`.
+    None under a flat prior, which is refused where there is one; none under a prior that correlates
+    coefficients, where those that are informed speak for the others; and none where there are more
+    than `MAX_COEFFICIENTS`.
     """
     width = len(decisions.names)
-    if prior.flat or width > MAX_COEFFICIENTS:
+    if prior.flat or width > MAX_COEFFICIENTS or prior.diagonal_or_full[1].size:
         return np.zeros((width, 0))
     gram = prior.basis.T @ centred_gram(decisions) @ prior.basis
     precision = prior.precision / (1.0 if prior.scale is None else prior.scale**2)

@@ -120,12 +120,12 @@ class Laplace:
             return 0.0
         size, newton = self._design_size(self.state.v.size), 4.0 * LAPLACE.newton_cost
         # the unit of work is one proposal in one pass; with a surrogate few are weighed
-        ahead = LAPLACE.proposals_per_draw * self.wanted if size is None else 2.0 * size
+        remaining = LAPLACE.proposals_per_draw * self.wanted if size is None else 2.0 * size
         of_pass = float(self.state.chunks_done) / len(self.chunks)
         if self.state.phase is Phase.NEWTON:
             passes = min(self.state.passes + of_pass, 4.0)
-            return float(passes * LAPLACE.newton_cost / (newton + ahead))
-        return float((newton + of_pass * ahead) / (newton + ahead))
+            return float(passes * LAPLACE.newton_cost / (newton + remaining))
+        return float((newton + of_pass * remaining) / (newton + remaining))
 
     def snapshot(self) -> RunSnapshot:
         """Everything needed to go on; nothing before the first step.

@@ -87,9 +87,9 @@ class ProgressLog:
         # the rest at the pace of this run; what an earlier one has done took none of its time
         pace = (now_completed - self.completed) / passed
         rest = (self.total - now_completed) / pace if pace > 0.0 else None
-        ahead = "" if rest is None else f", about {format_seconds(rest)} more"
+        remaining = "" if rest is None else f", about {format_seconds(rest)} more"
         LOGGER.info(
-            "%s: %.0f %% after %s%s", self.title, 100.0 * share, format_seconds(passed), ahead
+            "%s: %.0f %% after %s%s", self.title, 100.0 * share, format_seconds(passed), remaining
         )
 
 
