@@ -118,7 +118,8 @@ def test_competing_rows_are_predicted_together_and_in_place() -> None:
     assert (
         table.p[table.yes].to_numpy() == by_decision.p.max()[table.ids[table.yes]].to_numpy()
     ).all()
-    share = float(by_decision.right.all().mean())
+    # a decision of one row cannot be predicted wrongly, and does not count
+    share = float(by_decision.right.all()[by_decision.size() > 1].mean())
     assert 0.3 < share < 1.0, (
         "the problem must be neither hopeless nor trivial for the next line to tell anything"
     )

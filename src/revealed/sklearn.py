@@ -274,7 +274,7 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         return np.column_stack([1.0 - chosen, chosen])
 
     def score(self, X: Any, y: Any = None, decision: Any = None, group: Any = None) -> float:
-        """The share of decisions predicted right, 1 - E_a.
+        """The share of decisions predicted right, 1 - E_a; those of a single row do not count.
 
         Parameters
         ----------

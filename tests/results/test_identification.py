@@ -350,4 +350,6 @@ def test_equal_decisions_are_counted_once_and_reported_each(
     )
     other = post.identification()
     assert str(found) == str(other)
+    assert found.sensitivity is not None
+    assert other.sensitivity is not None
     np.testing.assert_allclose(found.sensitivity.modes, other.sensitivity.modes, rtol=1e-6)
