@@ -281,7 +281,7 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
         group: Any = None,
         sample_weight: Any = None,
     ) -> float:
-        """The share of decisions predicted right, 1 - E_a.
+        """The share of decisions predicted right, 1 - E_a; those of a single row do not count.
 
         Parameters
         ----------

@@ -38,7 +38,11 @@ def played(seed: int, games: int, ties: bool = False) -> Rankings:
     for g in range(games):
         who = rng.permutation(5)[:3]
         w = SKILL[who] + rng.standard_normal(3)
-        rank = np.argsort(np.argsort(-w)) if not ties else np.unique(np.round(-w), return_inverse=True)[1]
+        rank = (
+            np.argsort(np.argsort(-w))
+            if not ties
+            else np.unique(np.round(-w), return_inverse=True)[1]
+        )
         place = rank + 1
         for p, at in zip(who, place, strict=True):
             game.append(f"g{g}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed._types import Bools, Floats, Ints
+from revealed._types import Bools, Floats, Ints, Labels
 from revealed.data.decisions import Decisions
 
 

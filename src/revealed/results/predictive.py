@@ -90,7 +90,7 @@ def predict(
     <Prediction: 1 decisions by average, error 0, log score -0.367>
     >>> values = np.random.default_rng(1).normal(0.5, 0.1, (4000, 1))  # as a posterior has them
     >>> rv.predict(values, d)
-    <Prediction: 1 decisions by average, error 0, log score -0.369; 640 of 4000 draws, Monte-...>
+    <Prediction: 1 decisions by average, error 0, log score -0.371; 1280 of 4000 draws, Mon...>
     """
     if method not in METHODS:
         raise ValueError(f"there is no method {method!r}; choose one of {', '.join(METHODS)}")
