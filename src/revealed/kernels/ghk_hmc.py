@@ -204,6 +204,8 @@ def add_curvature(
     """
     grad_high, grad_low, shifted = np.empty(theta.size), np.empty(theta.size), theta.copy()
     for i in range(theta.size):
+        if stop_requested():
+            return
         # one column of the Hessian; half of it goes to its row, which makes the sum symmetric
         shifted[i] = theta[i] + width[i]
         log_posterior(target, work, shifted, log_cdf_z, grad_high)

@@ -16,6 +16,7 @@ import scipy.linalg as sla
 
 from revealed._types import Floats
 from revealed.kernels.hmc import ADAPTATION, init_dual_averaging
+from revealed.kernels.interrupt import raise_if_stopping
 from revealed.samplers.base import Draws, State, Stats
 
 # Arrays of the state whose names begin like this belong to the present window, and end with it.
@@ -82,6 +83,7 @@ def run_windows(
         begin = ends[window - 1] if window > 0 else 0
         position = np.array([done - count - begin, ends[window] - begin], dtype=np.float64)
         state = sampler.adapt(rng, state | {f"{WINDOW}position": position}, count, window)
+        raise_if_stopping()
         if done == ends[window]:
             state = sampler.end_window(rng, state, window)
             state = {name: a for name, a in state.items() if not name.startswith(WINDOW)}

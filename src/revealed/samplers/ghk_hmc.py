@@ -27,6 +27,7 @@ from revealed.kernels.ghk_posterior import (
     unpack_noise_root,
 )
 from revealed.kernels.hmc import PathPlan, init_dual_averaging, make_path_statistics
+from revealed.kernels.interrupt import raise_if_stopping
 from revealed.models.likelihood import at_likely_scale, posterior_mode
 from revealed.models.noise import ResolvedNoise
 from revealed.models.priors import ResolvedPrior
@@ -256,6 +257,7 @@ class GHKSampler:
             statistics,
             ghk_acceptance_rate,
         )
+        raise_if_stopping()
         return theta, statistics._asdict() | {"ghk_acceptance_rate": ghk_acceptance_rate}
 
     def _posterior(self, theta: Floats) -> tuple[GHKLogPosterior, GHKPosteriorWorkspace]:
@@ -337,6 +339,7 @@ class GHKSampler:
         width = GHK.difference_step * np.maximum(1.0, np.abs(draws).max(axis=0))
         log_cdf_z = np.empty((z.shape[1], 2))
         for theta, normals in zip(draws, z, strict=True):
+            raise_if_stopping()
             log_cdf_pairs(normals, log_cdf_z)
             add_curvature(target, work, theta, log_cdf_z, width, total)
         return total / len(draws)
