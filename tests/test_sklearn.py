@@ -37,7 +37,9 @@ QUICK: dict[str, Any] = {
     "chains": 2,
 }  # too few to trust, enough to predict
 FLAT = ChoiceModel(prior=Flat())
-few_draws = pytest.mark.filterwarnings("ignore::revealed.api.NotConvergedWarning")
+few_draws = pytest.mark.filterwarnings(
+    "ignore::revealed.api.NotConvergedWarning", "ignore::revealed.UninformedWarning"
+)
 
 
 # Nothing is on scikit-learn's list of expected failures: without ids a row is a whole decision, as its checks want it.

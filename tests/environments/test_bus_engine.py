@@ -102,6 +102,7 @@ def test_a_covariance_matrix_on_centred_blocks_is_the_law_given_their_sums() -> 
 @pytest.mark.proves(
     model="choices, normal prior", sampler="composite", problem="a smooth prior on 30 bins"
 )
+@pytest.mark.filterwarnings("ignore::revealed.UninformedWarning")
 def test_the_engine_gives_the_same_answer_in_the_priors_own_coordinates() -> None:
     """A smooth prior on 30 bins, and the same as independent coefficients: v = L z, rows L, z ~ N(0, I)."""
     chance = RustLogit(replacement=6.0, cost=40.0, discount=0.99).replacement_probability(STEPS, 30)

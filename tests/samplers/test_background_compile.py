@@ -95,6 +95,7 @@ def test_no_process_is_started_outside_the_main_thread() -> None:
 
 
 @pytest.mark.usefixtures("cold")
+@pytest.mark.filterwarnings("ignore::revealed.UninformedWarning")
 def test_fit_starts_it_and_building_a_sampler_does_not() -> None:
     d = rv.Decisions([[1.0, 0.0], [0.0, 1.0]] * 2, start=[0, 2, 4], chosen=[0, 1])
     model = rv.ChoiceModel(prior=rv.Normal(1.0))

@@ -391,5 +391,8 @@ class Coefficients(Protocol):
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The blocks of coefficients, in order; their sizes add up to K."""
+        """The blocks of coefficients, in order.
+
+        Their sizes add up to K.
+        """
         ...

@@ -60,7 +60,10 @@ def marked_rows(y: Labels | None, classes: Labels, count: int) -> Bools | None:
 
 
 def two_classes(y: Labels) -> Labels:
-    """(2,) the labels in y, sorted, of which there are at most two; refuses a single one."""
+    """(2,) the labels in y, sorted, of which there are at most two.
+
+    Refuses a single one.
+    """
     classes = np.unique(y)
     if len(classes) == 1:
         raise ValueError(

@@ -111,7 +111,10 @@ def read_feature(
 def read_groups(
     table: dict[str, Arrow], name: str, order: Ints, start: Ints, ids: Labels
 ) -> Labels:
-    """(T,) the label of who decided; the rows of a decision must agree."""
+    """(T,) the label of who decided.
+
+    The rows of a decision must agree.
+    """
     code, labels = encode_labels(table, name)
     code = code[order]
     # Every row of a decision is compared with its first.

@@ -77,7 +77,10 @@ def collect_lists(frame: Any, columns: list[str]) -> dict[str, list[Any]]:
 
 
 def _collect(frame: Any, columns: list[str]) -> Any:
-    """Some columns of a dataframe, read; a table without rows is refused."""
+    """Some columns of a dataframe, read.
+
+    A table without rows is refused.
+    """
     import narwhals as nw
 
     frame = frame.select(columns)

@@ -224,7 +224,10 @@ def _is_reserved(name: str) -> bool:
 def _pick_features(
     columns: list[str], roles: list[str], features: Sequence[str] | None
 ) -> list[str]:
-    """The feature columns: those given, or all that are left; checks that all columns exist."""
+    """The feature columns: those given, or all that are left.
+
+    Checks that all columns exist.
+    """
     if features is None:
         picked = [name for name in columns if name not in roles and not _is_reserved(name)]
     else:

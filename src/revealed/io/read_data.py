@@ -16,7 +16,10 @@ from revealed.io.read_trajectories import read_trajectories
 
 
 def as_decisions(data: Any) -> Any:
-    """Decisions, as they are or read from a table; what cannot be a table is left to the model."""
+    """Decisions, as they are or read from a table.
+
+    What cannot be a table is left to the model.
+    """
     if isinstance(data, Decisions | ParquetDecisions | Rankings):
         return data
     if isinstance(data, str | os.PathLike):
@@ -36,7 +39,10 @@ def as_rankings(data: Any) -> Any:
 
 
 def as_trajectories(data: Any) -> Any:
-    """Trajectories, as they are or read from a table; all else is left to the model."""
+    """Trajectories, as they are or read from a table.
+
+    All else is left to the model.
+    """
     readable = isinstance(data, str | os.PathLike) or _is_table(data)
     return read_trajectories(data) if readable else data
 

@@ -146,7 +146,10 @@ def read_parquet_table(path: str | os.PathLike[str]) -> Arrow:
 def read_csv_table(
     path: str | os.PathLike[str], text: Iterable[str], form: CsvFormat, quoted_null: bool = False
 ) -> Arrow:
-    """The table in a CSV file, as pyarrow reads it; text and quoted_null as in `read_table`."""
+    """The table in a CSV file, as pyarrow reads it.
+
+    Text and quoted_null as in `read_table`.
+    """
     import pyarrow as pa
     import pyarrow.csv
 

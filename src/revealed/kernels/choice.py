@@ -110,7 +110,10 @@ def log_probabilities(
 def log_likelihood_and_gradient(
     noise: NoiseArguments, mu: Floats, start: Ints, chosen_row: Ints, gradient: Floats
 ) -> float:
-    """The sum of log P over all decisions; its derivative in mu goes into gradient (P,)."""
+    """The sum of log P over all decisions.
+
+    Its derivative in mu goes into gradient (P,).
+    """
     if noise.kind is None:
         return choice_exact.log_likelihood_and_gradient(mu, start, chosen_row, gradient)
     return choice_formula.log_likelihood_and_gradient(noise, mu, start, chosen_row, gradient)

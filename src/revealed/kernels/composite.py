@@ -112,7 +112,10 @@ class DrawArrays(NamedTuple):
 
 
 def make_draw_arrays(draws: int, width: int, tuning: bool = False) -> DrawArrays:
-    """Arrays for so many draws of `width` coefficients; while tuning, the values go elsewhere."""
+    """Arrays for so many draws of `width` coefficients.
+
+    While tuning, the values go elsewhere.
+    """
     kept = 0 if tuning else draws
     return DrawArrays(
         np.empty((kept, width)),

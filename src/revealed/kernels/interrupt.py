@@ -30,7 +30,10 @@ _raised, _holders, _lock = 0, 0, threading.Lock()
 
 
 def stop_requested() -> bool:
-    """Whether loops are to return at once; in Python and in compiled loops."""
+    """Whether loops are to return at once.
+
+    In Python and in compiled loops.
+    """
     return bool(_flag.value)
 
 
@@ -61,7 +64,10 @@ class LoopsStopped(KeyboardInterrupt):
 
 
 def count_stops() -> int:
-    """A number to hand to `stopped_since` later; raises LoopsStopped while the flag is up."""
+    """A number to hand to `stopped_since` later.
+
+    Raises LoopsStopped while the flag is up.
+    """
     with _lock:
         if _holders:
             raise LoopsStopped

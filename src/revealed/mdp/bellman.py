@@ -84,7 +84,10 @@ class Reward:
 
     @property
     def sd(self) -> Floats:
-        """(N,) the posterior sd of each state's reward; zero when there is one draw."""
+        """(N,) the posterior sd of each state's reward.
+
+        Zero when there is one draw.
+        """
         return np.asarray(self._flat.std(axis=0))
 
     @property
@@ -352,7 +355,10 @@ def _with_zeros(numbers: Floats, acts: Bools) -> Floats:
 
 
 def _maximum(utilities: Floats, start: Ints) -> Floats:
-    """(..., N) the largest utility of each state; zero where there is no action."""
+    """(..., N) the largest utility of each state.
+
+    Zero where there is no action.
+    """
     return reduce_by_state(np.maximum, utilities, start, 0.0)
 
 

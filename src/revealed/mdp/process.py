@@ -122,7 +122,10 @@ class MDP:
 
     @property
     def transitions(self) -> Any:
-        """As given: (M, N, N), or a tuple of M sparse matrices; zeros where not available."""
+        """As given: (M, N, N), or a tuple of M sparse matrices.
+
+        Zeros where not available.
+        """
         shape = (len(self.states), len(self.states))
         row_state = state_of_row(self.start)
         if not sp.issparse(self.rows):
@@ -385,7 +388,10 @@ class MDP:
         return f"<MDP: {len(self.states)} states, {len(self.actions)} actions{some}, {kind}>"
 
     def _set(self, field: str, value: Any) -> None:
-        """Set a field of this frozen object, while it is being made; arrays become read-only."""
+        """Set a field of this frozen object, while it is being made.
+
+        Arrays become read-only.
+        """
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
         object.__setattr__(self, field, value)

@@ -161,7 +161,10 @@ class ChoiceModel:
         return groups, group_positions(labels, groups)
 
     def _resolve_trajectories(self, data: Trajectories) -> ResolvedChoiceModel:
-        """The same where the rows are unknown; decisions are made at their expectations."""
+        """The same where the rows are unknown.
+
+        Decisions are made at their expectations.
+        """
         assert isinstance(self.transitions, Dirichlet)
         concentration, exists = check_concentration(self.transitions, data)
         process = mean_process(data, concentration, exists)

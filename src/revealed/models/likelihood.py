@@ -302,7 +302,10 @@ def _mean_utilities(d: Decisions, draws: Floats) -> Iterator[tuple[int, Floats]]
 
 
 def mean_utilities(rows: Rows, draws: Floats) -> Floats:
-    """(P, S) rows @ v under each of draws (S, K); refuses utilities too large to compare."""
+    """(P, S) rows @ v under each of draws (S, K).
+
+    Refuses utilities too large to compare.
+    """
     largest_allowed = 1e100  # beyond, utilities would overflow when squared
     with np.errstate(over="ignore", invalid="ignore"):
         mu = np.asarray(rows @ draws.T)
@@ -319,7 +322,10 @@ def mean_utilities(rows: Rows, draws: Floats) -> Floats:
 def _derivatives(
     d: Decisions, chosen_row: Ints, v: Floats, weight: Floats, noise: NoiseArguments
 ) -> tuple[float, Floats, Floats]:
-    """The total log-likelihood, unweighted; gradient and minus Hessian of the weighted one."""
+    """The total log-likelihood, unweighted.
+
+    Gradient and minus Hessian of the weighted one.
+    """
     # The gradient by utility, and then by coefficient through the rows.
     raise_if_stopping()
     ((_, mu),) = _mean_utilities(d, v[None])

@@ -109,7 +109,10 @@ def check_concentration(dirichlet: Dirichlet, seen: Trajectories) -> tuple[Float
 
 
 def _as_dense(support: Any) -> Any:
-    """The same without sparse matrices; a list of them has one for each action."""
+    """The same without sparse matrices.
+
+    A list of them has one for each action.
+    """
     if sp.issparse(support):
         return support.toarray()
     if isinstance(support, list | tuple) and any(sp.issparse(one) for one in support):

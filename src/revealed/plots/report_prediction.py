@@ -124,7 +124,10 @@ def _join(parts: list[Prediction]) -> Prediction:
 
 
 def _choices_in_words(prediction: Prediction, loo: LeaveOneOut, how: str) -> str:
-    """Error, log score, leave-one-out and calibration; how: what predicts other decisions."""
+    """Error, log score, leave-one-out and calibration.
+
+    How: what predicts other decisions.
+    """
     # the error of somebody who picks an action blindly
     guessing = prediction.guessing_error
     blind = -np.log(prediction.decisions.sizes).mean()

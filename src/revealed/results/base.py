@@ -196,7 +196,10 @@ class Posterior:
         return draws.reshape(-1, *draws.shape[2:])
 
     def mean(self, name: str | None = None) -> Floats:
-        """The posterior means of a parameter; of the main one where none is named."""
+        """The posterior means of a parameter.
+
+        Of the main one where none is named.
+        """
         return np.asarray(self.stacked(name).mean(axis=0))
 
     def sd(self, name: str | None = None) -> Floats:
@@ -207,7 +210,10 @@ class Posterior:
         return standard_deviation(self.draws[self.parameter(name).name])
 
     def quantile(self, name: str | None = None, q: Any = (0.05, 0.95)) -> Floats:
-        """Quantiles of a parameter over the draws of all chains; the quantiles come first."""
+        """Quantiles of a parameter over the draws of all chains.
+
+        The quantiles come first.
+        """
         return np.asarray(np.quantile(self.stacked(name), q, axis=0))
 
     def columns(self) -> Columns:
@@ -271,7 +277,10 @@ class Posterior:
         return all_observations(logs.reshape(-1, logs.shape[2]))
 
     def identification(self) -> Any:
-        """What the data identify, and what only the prior says; print it for a report."""
+        """What the data identify, and what only the prior says.
+
+        Print it for a report.
+        """
         raise ValueError(
             f"what the data identify is not worked out for a {type(self).__name__}; compare its "
             "sds with those of the prior"

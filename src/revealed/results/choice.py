@@ -74,7 +74,10 @@ class ChoicePosterior(Posterior):
 
     @property
     def resolved_noise(self) -> ResolvedNoise:
-        """Which labels the noise covariance has; refuses where noise is independent."""
+        """Which labels the noise covariance has.
+
+        Refuses where noise is independent.
+        """
         return resolved_noise(self)
 
     @property
@@ -152,7 +155,10 @@ class ChoicePosterior(Posterior):
         return policy(self, decisions)
 
     def identification(self) -> Identification:
-        """What the decisions identify, and what only the prior says; print it for a report."""
+        """What the decisions identify, and what only the prior says.
+
+        Print it for a report.
+        """
         return identify(self)
 
     def _contents(self) -> str:

@@ -48,7 +48,7 @@ class Comparison:
     Examples
     --------
     >>> rows = [[1.0, 3.0], [0.0, 2.0], [1.0, 2.0], [0.0, 2.0]] * 10  # tea or coffee
-    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "price"])
+    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 18 + [1] * 2, names=["tea", "price"])
     >>> narrow, wide = (rv.ChoiceModel(prior=rv.Normal(sd)) for sd in (0.1, 2.0))
     >>> posts = {"narrow": rv.fit(d, narrow), "wide": rv.fit(d, wide)}
     >>> found = rv.compare(posts)
@@ -141,7 +141,7 @@ def compare(models: Mapping[str, Posterior]) -> Comparison:
     Examples
     --------
     >>> rows = [[1.0, 3.0], [0.0, 2.0], [1.0, 2.0], [0.0, 2.0]] * 10  # tea or coffee
-    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "price"])
+    >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 18 + [1] * 2, names=["tea", "price"])
     >>> narrow, wide = (rv.ChoiceModel(prior=rv.Normal(sd)) for sd in (0.1, 2.0))
     >>> posts = {"narrow": rv.fit(d, narrow), "wide": rv.fit(d, wide)}
     >>> rv.compare(posts).models[0]

@@ -39,7 +39,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> d = rv.Decisions(rows, range(0, 41, 2), [0] * 14 + [1] * 6, names=["tea", "price"])
     >>> rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.0))).save("tea.nc")
     >>> rv.load("tea.nc")
-    <ChoicePosterior: 4 chains of 1000 draws, 2 coefficients, sampler composite>
+    <ChoicePosterior: 4 chains of 1000 draws, 2 coefficients, sampler laplace>
     """
     # older files of these two said what they were
     others: Any = dict.fromkeys(("a population", "a ranking"), (FORMAT, read_posterior))

@@ -85,7 +85,10 @@ class LeaveOneOut:
 
     @property
     def elpd(self) -> float:
-        """The sum over all observations; higher is better."""
+        """The sum over all observations.
+
+        Higher is better.
+        """
         return float(self.pointwise.sum())
 
     @property

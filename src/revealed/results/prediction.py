@@ -82,7 +82,10 @@ class Prediction:
 
     @property
     def predicted(self) -> Ints:
-        """(T,) the most likely action, as a position within the decision; the first of equals."""
+        """(T,) the most likely action, as a position within the decision.
+
+        The first of equals.
+        """
         return first_best(self.probabilities, self.decisions.start)
 
     @property
@@ -214,7 +217,10 @@ class Prediction:
         return np.asarray(self.predicted == self.decisions.chosen)[scored]
 
     def _check_scored(self) -> Bools:
-        """(T,) which decisions are scored; refuses where choices were not seen, or none is."""
+        """(T,) which decisions are scored.
+
+        Refuses where choices were not seen, or none is.
+        """
         self._check_seen()
         if not self.scored.any():
             raise ValueError(

@@ -191,7 +191,10 @@ def _predict_exactly(
 
 
 def _points_of_draw(law: Noise | NoiseCovariance | None, draws: int) -> int:
-    """Points of the lattice for each of so many draws; independent noise has no use for them."""
+    """Points of the lattice for each of so many draws.
+
+    Independent noise has no use for them.
+    """
     return (
         max(LIMITS.points, law.points // draws)
         if isinstance(law, NoiseCovariance)

@@ -267,7 +267,10 @@ def join_parts(
     model: ChoiceModel,
     settings: Mapping[str, Any],
 ) -> SeparatePosterior:
-    """One posterior of separate groups from those of each; data are those of these groups."""
+    """One posterior of separate groups from those of each.
+
+    Data are those of these groups.
+    """
     found = list(parts.values())
     stats = [name for name in found[0].sample_stats if all(name in p.sample_stats for p in found)]
     # what is not the same for all, such as the seed, is recorded of each: a group that was reached

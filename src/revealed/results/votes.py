@@ -76,7 +76,10 @@ def _count_some(
     decisions: Decisions,
     add_noise: Callable[[Floats, Ints], None],
 ) -> Ints:
-    """(P,) how many of these draws vote for each action; some at a time, to bound the memory."""
+    """(P,) how many of these draws vote for each action.
+
+    Some at a time, to bound the memory.
+    """
     rows = decisions.rows.shape[0]
     votes = np.zeros(rows, np.int64)
     at_once = max(1, MAX_CELLS // rows)

@@ -68,7 +68,10 @@ def run_windows(
     remaining: int,
     chunk: int,
 ) -> tuple[State, int]:
-    """Continue a warm-up by `chunk` of the `remaining` iterations; the new state and how many."""
+    """Continue a warm-up by `chunk` of the `remaining` iterations.
+
+    The new state and how many.
+    """
     done = first = int(state["done"][0])
     total, last = done + remaining, done + min(chunk, remaining)
     ends = plan.ends(total)

@@ -379,7 +379,10 @@ def _precision_times_mean(resolved_prior: ResolvedPrior) -> Floats:
 
 
 def parse_options(given: dict[str, Any]) -> AugmentationOptions:
-    """Options from a user's dictionary; an unknown name is refused."""
+    """Options from a user's dictionary.
+
+    An unknown name is refused.
+    """
     known = AugmentationOptions.__dataclass_fields__
     for name in given:
         if name not in known:

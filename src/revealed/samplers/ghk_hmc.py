@@ -96,7 +96,10 @@ class GHKSampler:
 
     @cached_property
     def informative_decisions(self) -> Decisions:
-        """The decisions with something to choose; the others say nothing."""
+        """The decisions with something to choose.
+
+        The others say nothing.
+        """
         return self.decisions[np.flatnonzero(self.decisions.sizes > 1)]
 
     @cached_property
@@ -106,7 +109,10 @@ class GHKSampler:
 
     @cached_property
     def likely_prior(self) -> ResolvedPrior:
-        """The prior at its likely sd under independent noise; as it is where the sd is given."""
+        """The prior at its likely sd under independent noise.
+
+        As it is where the sd is given.
+        """
         return at_likely_scale(self.decisions, self.resolved_prior)
 
     @cached_property
@@ -184,11 +190,17 @@ class GHKSampler:
     def warmup(
         self, rng: np.random.Generator, state: State, remaining: int, chunk: int
     ) -> tuple[State, int]:
-        """Adapt order, metric and step size; what is done so far is in the state."""
+        """Adapt order, metric and step size.
+
+        What is done so far is in the state.
+        """
         return run_windows(self, WINDOWS, rng, state, remaining, chunk)
 
     def adapt(self, rng: np.random.Generator, state: State, count: int, window: int) -> State:
-        """Iterate while the step size adapts; draws of theta are added to the window's."""
+        """Iterate while the step size adapts.
+
+        Draws of theta are added to the window's.
+        """
         new = state | {name: state[name].copy() for name in ("x", "z", "adaptation")}
         return add_to_window(new, self._run(rng, new, GHK.target_acceptance, count, 1)[0])
 

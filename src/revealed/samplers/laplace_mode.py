@@ -18,7 +18,10 @@ from revealed.samplers.laplace_state import LaplaceState, Phase
 
 
 class NotCertified(ValueError):
-    """The approximation does not fit this posterior; the message says why."""
+    """The approximation does not fit this posterior.
+
+    The message says why.
+    """
 
 
 def initial_state(
@@ -78,6 +81,9 @@ def newton_step(resolved_prior: ResolvedPrior, state: LaplaceState) -> tuple[Lap
     # lower than before, beyond rounding: the step was too long
     if height < state.best - 1e-6 * abs(height):
         return replace(new, v=0.5 * (state.v + state.previous)), False
+    # beyond, half of the digits of its inverse are rounding
+    if not np.linalg.cond(information) < 1e14:
+        raise NotCertified("the curvature of the posterior is lost to rounding at its mode")
     # Newton's step, from the Cholesky factor of the information
     try:
         step = sla.cho_solve(sla.cho_factor(information), gradient)

@@ -140,7 +140,10 @@ def _fingerprint(
     settings: dict[str, Any],
     noise: NoiseArguments,
 ) -> str:
-    """What a checkpoint must agree with; files are told apart by name, size and time."""
+    """What a checkpoint must agree with.
+
+    Files are told apart by name, size and time.
+    """
     # the prior in the coordinates of these decisions
     prior = resolved_prior
     parts: list[Any] = [prior.basis, prior.precision, prior.mean, prior.scale]

@@ -81,7 +81,10 @@ LAPLACE = LaplaceSettings()
 
 
 class Purpose(NamedTuple):
-    """What random generators are for; rounds of proposals are numbered from one on."""
+    """What random generators are for.
+
+    Rounds of proposals are numbered from one on.
+    """
 
     draws: int = 0
     design: int = 1001

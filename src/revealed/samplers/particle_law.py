@@ -167,7 +167,10 @@ class ParticleLaw(Protocol):
     def value_of(
         self, rng: np.random.Generator, particles: ParticleSet, position: int | None
     ) -> Floats:
-        """(N, K) the value of the group at this position; of one never met where that is None."""
+        """(N, K) the value of the group at this position.
+
+        Of one never met where that is None.
+        """
         ...
 
     def probabilities(
@@ -177,7 +180,10 @@ class ParticleLaw(Protocol):
         seen: Observation,
         position: int | None,
     ) -> Floats:
-        """(N, M) the probability of each row under each particle; who decides as in `value_of`."""
+        """(N, M) the probability of each row under each particle.
+
+        Who decides as in `value_of`.
+        """
         ...
 
     def draws(self, rng: np.random.Generator, particles: ParticleSet) -> Draws:

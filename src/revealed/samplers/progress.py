@@ -58,7 +58,10 @@ if not LOGGER.handlers:
 
 @dataclass
 class ProgressLog:
-    """Says now and then how far some work is; a call sets how much is completed."""
+    """Says now and then how far some work is.
+
+    A call sets how much is completed.
+    """
 
     title: str
     total: float | None

@@ -86,7 +86,10 @@ INDEPENDENCE_ONLY = AUGMENTATION_ONLY._replace(augmentation=0, independence=1)
 
 
 class EssPerCost(NamedTuple):
-    """Effective draws per unit of cost by each kind of move; zero where it was not tried."""
+    """Effective draws per unit of cost by each kind of move.
+
+    Zero where it was not tried.
+    """
 
     hmc: float
     augmentation: float
