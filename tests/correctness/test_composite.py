@@ -103,7 +103,7 @@ EXACT_UTILITIES = """    utilities.draw_utilities(
 """
 METROPOLIS_UTILITIES = (
     EXACT_UTILITIES.replace("draw_utilities", "metropolis_utilities").replace("mode_offset", "0")
-    + "    return\n"
+    + "    return True\n"
 )
 MUTANTS = {
     "goes on adapting the proposal": (

@@ -135,8 +135,8 @@ SOURCE_MUTANTS: dict[str, tuple[str, str, str, str, AugmentationOptions]] = {
     "every exact proposal accepted": (
         "px-both",
         "kernels/utilities.py",
-        "if allowed <= log_ratio:\n                accepted = True",
-        "if True:\n                accepted = True",
+        "if allowed <= log_ratio:\n                accepted = True\n                break",
+        "accepted = True\n            break",
         HAAR,
     ),
     "noise of the coefficients not rescaled": (

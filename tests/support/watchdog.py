@@ -41,9 +41,9 @@ from tests.support.kill_and_resume import (
 )
 
 ROOT = Path(__file__).parents[2]
-# Seconds that a child may take, to get to its phase and then to end: far more than any needs, and
-# far less than the loops of a small problem take.
-LIMIT = 120
+# Seconds that a child may take to get to its phase, in which it may have to compile, and then to end
+# after the signal: far more than any needs, and far less than the loops of a small problem take.
+START_LIMIT, LIMIT = 900, 120
 # Iterations of a warm-up, draws, and iterations for each of these, that no loop comes to the end of
 # within the limit. The first draws must come soon.
 ENDLESS = {"warmup": 5 * 10**7, "draws": 10**5, "thin": 1000}
@@ -149,11 +149,12 @@ def interrupt_fit(case: str, phase: str, folder: Path, size: str = "small") -> E
     assert child.stdout is not None
     # the limit ends a child that never gets to its phase, too: it closes what is read from
     before = signal.signal(signal.SIGALRM, lambda *_: child.kill())
-    signal.alarm(LIMIT)
+    signal.alarm(START_LIMIT)
     try:
         line = child.stdout.readline().strip()
         if line != phase:
             pytest.fail(f"{case}: the fit ended before its {phase}: {line!r}")
+        signal.alarm(LIMIT)
         sent = time.monotonic()
         child.send_signal(signal.SIGINT)
         words = child.stdout.read().strip()
