@@ -103,4 +103,4 @@ def test_fit_starts_it_and_building_a_sampler_does_not() -> None:
     assert entry.build is not None
     entry.build(model.resolve(d), BuildArguments({}, draws=10))
     with pytest.raises(Started):
-        rv.fit(d, model, progress=False)
+        rv.fit(d, model, sampler="composite", progress=False)

@@ -25,7 +25,9 @@ def without_handlers(patch: pytest.MonkeyPatch) -> None:
 
 
 def log_of(clock: Clock, total: float | None = 200.0, completed: float = 0.0) -> ProgressLog:
-    return ProgressLog("composite: 4 chains", total, completed, clock)
+    log = ProgressLog("composite: 4 chains", total, completed, clock)
+    log(completed)  # the first step, which starts the clock
+    return log
 
 
 def test_lines_come_at_growing_intervals_with_the_time_that_is_left(
@@ -83,6 +85,7 @@ def test_one_setting_switches_it_off(
 
     def work(show: bool | None) -> str:
         with progress_bar("work", total=10.0, show=show) as completed:
+            completed(0.0)
             clock.now += 100.0
             completed(5.0)
         return capsys.readouterr().err

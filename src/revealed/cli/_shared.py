@@ -140,13 +140,13 @@ def data_warnings_as_messages() -> Iterator[None]:
     from revealed.data.data_warning import DataWarning
     from revealed.models.informed import UninformedWarning
 
-    told = DataWarning, UninformedWarning
+    shown = DataWarning, UninformedWarning
     with warnings.catch_warnings(record=True) as caught:
-        for category in told:
+        for category in shown:
             warnings.simplefilter("always", category)
         yield
     for warning in caught:
-        if issubclass(warning.category, told):
+        if issubclass(warning.category, shown):
             print_message(f"warning: {warning.message}")
         else:
             warnings.warn_explicit(

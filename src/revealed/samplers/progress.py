@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from revealed.kernels._compile import is_compiled
 
@@ -68,16 +68,16 @@ class ProgressLog:
     completed: float
     clock: Callable[[], float]
     interval: float = INTERVALS.first
-    began: float = field(init=False)
-    next_line: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.began = self.clock()
-        self.next_line = self.began + self.interval
+    began: float | None = None
+    next_line: float = 0.0
 
     def __call__(self, now_completed: float) -> None:
         """Note how much is completed, and say so where it is time."""
         now = self.clock()
+        # the clock starts after the first step, which may have compiled
+        if self.began is None:
+            self.began, self.completed = now, now_completed
+            self.next_line = now + self.interval
         if now < self.next_line:
             return
         self.interval = min(self.interval * INTERVALS.factor, INTERVALS.longest)
