@@ -30,7 +30,7 @@ class LaplaceRule:
     """When the default sampler tries "laplace" first.
 
     A log-concave posterior has one mode, around which a certificate means what it says, and the
-    attempt costs little beside chains: benchmarks/first_answer.py has the figures. Others, those
+    attempt costs little beside chains: benchmarks/first_answer.py measures it. Others, those
     with an inferred scale or a noise that is not known to be log-concave, may have a second mode
     that no look at one of them shows, unless there are very many decisions.
 
