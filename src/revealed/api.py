@@ -28,10 +28,11 @@ from revealed.models.ranking import RankingModel
 from revealed.results.classes import make_posterior
 from revealed.results.load import load
 from revealed.results.separate import SeparatePosterior, join_parts
+from revealed.results.summary import CONVERGENCE
 from revealed.samplers.background_compile import start_background_compile
 from revealed.samplers.laplace_mode import NotCertified
 from revealed.samplers.laplace_run import needs_laplace, run_laplace, tries_laplace_first
-from revealed.samplers.memory import FEWER_DRAWS, memory_of_run, refuse_too_large
+from revealed.samplers.memory import check_memory
 from revealed.samplers.model_kind import Model, ResolvedModel
 from revealed.samplers.progress import announce_compiling, progress_bar
 from revealed.samplers.registry import BuildArguments, choose_entry
@@ -199,7 +200,7 @@ def _fit_one(
     _warn_of_uninformed([("", resolved)])
     # the workers of a cluster have memory of their own
     if settings.client is None:
-        _refuse_too_large(resolved, entry.name, settings)
+        check_memory(resolved, entry.name, settings)
     announce_compiling(settings.progress)
     chains_only = {**particular, "warmup": settings.warmup}
     if asked or tries_laplace_first(resolved, sampler, chains_only):
@@ -211,20 +212,6 @@ def _fit_one(
     return _fit_chains(resolved, sampler, settings, particular)
 
 
-def _refuse_too_large(resolved: ResolvedModel, sampler: str, settings: RunSettings) -> None:
-    """Refuse a fit that would not fit into memory, and say what would."""
-    needed = memory_of_run(resolved, sampler, settings.draws, settings.chains, settings.threads)
-    instead = FEWER_DRAWS
-    if isinstance(resolved.data, Trajectories):
-        instead += ", or say with rv.Dirichlet(support=...) which transitions are possible"
-    elif isinstance(resolved, ResolvedChoiceModel) and isinstance(resolved.model.groups, Pooled):
-        instead += (
-            ", or put the decisions into a folder of Parquet files, which rv.scan_parquet reads "
-            "chunk by chunk"
-        )
-    refuse_too_large(needed, instead)
-
-
 def _try_laplace(
     resolved: ResolvedChoiceModel, settings: RunSettings, asked: bool
 ) -> tuple[Any, bool]:
@@ -233,7 +220,7 @@ def _try_laplace(
     asked: whether the caller wants this sampler and no other; then its failures are errors.
     """
     try:
-        draws, stats, recorded = run_laplace(resolved, settings, persistent=asked)
+        draws, stats, recorded = run_laplace(resolved, settings)
     except NotCertified as reason:
         if asked:
             raise ValueError(f'the sampler "laplace" cannot certify an answer: {reason}') from None
@@ -245,7 +232,9 @@ def _try_laplace(
         # the checkpoint may belong to the chains that took over in an earlier run
         return None, settings.resume
     made = make_posterior(resolved.model, resolved.data, draws, "laplace", stats, recorded)
-    return made, False
+    # chains may do better, but not where draws are too few for any answer to be trusted
+    enough = settings.draws >= 2 * CONVERGENCE.min_ess_per_chain
+    return (None if enough and not (asked or made.converged) else made), False
 
 
 def _fit_chains(

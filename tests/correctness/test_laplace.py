@@ -273,7 +273,7 @@ def test_auto_tries_laplace_with_an_inferred_scale_only_where_decisions_are_many
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rv.NotConvergedWarning)
         assert rv.fit(features(100), model, draws=50).sampler == "composite"
-    monkeypatch.setattr(laplace_run.RULE, "min_decisions", 100)
+    monkeypatch.setattr(laplace_run, "RULE", laplace_run.LaplaceRule(min_decisions=100))
     assert rv.fit(features(100), model, draws=50).sampler == "laplace"
 
 

@@ -23,6 +23,7 @@ from revealed.results.draw_batches import (
     rows_of,
     split_rows,
 )
+from revealed.samplers.progress import RULE, progress_bar
 
 Adder = Callable[[Ints, Ints, Ints, Floats], Any]
 """Adds probabilities of decisions under draws to columns; see `DrawnProbabilities`."""
@@ -81,7 +82,7 @@ def average_probabilities(
     def average(which: Ints) -> Average:
         return _average_block(start, which, add, batches, times, smallest)
 
-    return _join(map_in_threads(average, split_rows(start, LIMITS.rows)))
+    return _join(_by_blocks(average, start))
 
 
 def point_probabilities(
@@ -100,7 +101,14 @@ def point_probabilities(
         score = _score(mean, deviations, times[rows], smallest)
         return Average(mean, batch_error(deviations), np.ones(len(which), np.int64), score)
 
-    return _join(map_in_threads(at_point, split_rows(start, LIMITS.rows)))
+    return _join(_by_blocks(at_point, start))
+
+
+def _by_blocks(average: Callable[[Ints], Average], start: Ints) -> list[Average]:
+    """The averages of blocks of decisions, which say how far they are where that takes long."""
+    blocks = split_rows(start, LIMITS.rows)
+    with progress_bar("prediction", total=len(blocks), after=RULE.unseen) as completed:
+        return map_in_threads(average, blocks, completed)
 
 
 def _join(parts: list[Average]) -> Average:

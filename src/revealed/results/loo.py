@@ -15,6 +15,7 @@ from revealed._types import Floats, Ints
 from revealed.data.threads import map_in_threads
 from revealed.results.draw_batches import batch_error, cut_into_batches
 from revealed.results.psis import pareto_smoothed
+from revealed.samplers.progress import RULE, progress_bar
 
 
 @dataclass(frozen=True)
@@ -139,9 +140,9 @@ def leave_one_out(observations: Observations, chains: int, draws: int) -> LeaveO
             deviations[i] = np.bincount(batch, change, batches)
         return pointwise, shapes, deviations
 
-    parts = map_in_threads(
-        leave_out, np.array_split(np.arange(count), -(-count // LIMITS.observations))
-    )
+    blocks = np.array_split(np.arange(count), -(-count // LIMITS.observations))
+    with progress_bar("leaving one out", total=len(blocks), after=RULE.unseen) as completed:
+        parts = map_in_threads(leave_out, blocks, completed)
     pointwise, shapes, deviations = (np.concatenate(column) for column in zip(*parts, strict=True))
     # equal observations have equal answers
     kind, times = observations.kind, np.bincount(observations.kind, minlength=count)

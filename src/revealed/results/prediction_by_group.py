@@ -12,6 +12,7 @@ from revealed.data.groups import decisions_by_group, group_labels
 from revealed.results.draw_batches import rows_of
 from revealed.results.given_draws import check_same_coefficients
 from revealed.results.prediction import Prediction
+from revealed.samplers.progress import RULE, progress_bar
 
 
 def predict_by_group(
@@ -30,16 +31,20 @@ def predict_by_group(
     probabilities, errors = np.empty(rows), np.empty(rows)
     logs, draws, available = np.empty(count), np.empty(count, np.int64), 0
     score: Floats | None = None
-    for label, which in decisions_by_group(group_labels(decisions)).items():
-        found = predict_group(label, decisions[which])
-        own = rows_of(decisions.start, np.asarray(which))
-        probabilities[own], errors[own] = found.probabilities, found.standard_error
-        draws[which], available = found.draws, found.draws_available
-        if found.log_probability_chosen is not None and found.score_deviations is not None:
-            logs[which] = found.log_probability_chosen
-            # groups share their draws, batch by batch; where they do not, products of deviations
-            # are zero on average
-            score = found.score_deviations + (0.0 if score is None else score)
+    groups = decisions_by_group(group_labels(decisions))
+    bar = progress_bar("prediction", total=len(groups), counted=True, after=RULE.unseen)
+    with bar as completed:
+        for i, (label, which) in enumerate(groups.items()):
+            found = predict_group(label, decisions[which])
+            own = rows_of(decisions.start, np.asarray(which))
+            probabilities[own], errors[own] = found.probabilities, found.standard_error
+            draws[which], available = found.draws, found.draws_available
+            if found.log_probability_chosen is not None and found.score_deviations is not None:
+                logs[which] = found.log_probability_chosen
+                # groups share their draws, batch by batch; where they do not, products of
+                # deviations are zero on average
+                score = found.score_deviations + (0.0 if score is None else score)
+            completed(i + 1)
     seen = decisions.chosen is not None
     return Prediction(
         probabilities, method, decisions, logs if seen else None, errors, draws, available, score

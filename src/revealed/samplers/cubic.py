@@ -25,6 +25,18 @@ def count_coefficients(width: int) -> int:
     return (width + 1) * (width + 2) * (width + 3) // 6
 
 
+def even_residual_sd(x: Floats, values: Floats) -> float:
+    """The sd of what terms of fourth and higher even order add to a log density at some points.
+
+    x: (2 n, D) points y, then all -y, in coordinates in which its mode is at zero and its curvature
+    the identity. values: (2 n,) relative to the mode's. A pair's mean has no odd terms; what is no
+    multiple of |y|^2 in it is neither quadratic.
+    """
+    even = values.reshape(2, -1).mean(axis=0)
+    square = (x[: len(even)] ** 2).sum(axis=1)
+    return float((even - square * (square @ even) / (square @ square)).std())
+
+
 @dataclass(frozen=True, eq=False)
 class CubicPolynomial:
     """c + a' x + x' B x + C[x, x, x] in D variables.

@@ -44,7 +44,7 @@ from revealed.samplers.chunk_likelihood import (
     log_likelihoods,
     values_and_gradients,
 )
-from revealed.samplers.cubic import CubicPolynomial, count_coefficients
+from revealed.samplers.cubic import CubicPolynomial, count_coefficients, even_residual_sd
 from revealed.samplers.executors import Executor
 from revealed.samplers.laplace_mode import NotCertified, initial_state, newton_step
 from revealed.samplers.laplace_proposals import (
@@ -77,9 +77,6 @@ class Laplace:
         None before the first step.
     noise
         Of the utilities.
-    persistent
-        Whether proposals are weighed where the surrogate says that most would be in vain; without,
-        the answer is refused at once, for callers who have another way.
     """
 
     chunks: ChunkedDecisions
@@ -90,7 +87,6 @@ class Laplace:
     seed: int
     state: LaplaceState | None = None
     noise: NoiseArguments = NORMAL
-    persistent: bool = True
     _fitted: tuple[Floats, Surrogate] | None = None
     _drawn: SurrogateDraws | None = None
 
@@ -236,13 +232,23 @@ class Laplace:
         values = results[:, 0] - results[1, 0]
         cubic = CubicPolynomial.fit(state.design, values, gradients, radius)
         cubic = replace(cubic, constant=cubic.constant + results[1, 0])
-        slope_error = coordinates.gradients((state.slope - results[0, 1:])[None])[0]
+        slope_error = self._slope_error(state)
         self._fitted = results, Surrogate(coordinates, cubic, slope_error, self.student_df)
         return self._fitted[1]
 
+    def _slope_error(self, state: LaplaceState) -> Floats:
+        """What the fast likelihood gets wrong in its slope, where the exact one is known."""
+        wrong = state.slope - state.design_results[0, 1:]
+        return np.asarray(self._coordinates(state).gradients(wrong[None])[0])
+
     def _fit_surrogate(self, state: LaplaceState) -> LaplaceState:
         """The state with a surrogate, and a pass ahead that finds its error at draws of its own."""
+        log_posterior = state.total[:, 0] + self.resolved_prior.log_density(state.new)
         state = replace(state, design_results=state.total, chunks_done=0, passes=state.passes + 1)
+        # fitting takes longer than weighing proposals where it is in vain
+        pairs = log_posterior[2:] - log_posterior[1]
+        if even_residual_sd(state.design[2:], pairs) > LAPLACE.max_even_residual_sd:
+            return self._propose(state, round(LAPLACE.proposals_per_draw * self.wanted))
         rng, count = self._generator(PURPOSE.validation), LAPLACE.validation_points
         x = self._surrogate(state).draw(rng, count, LAPLACE.oversampling).proposals.x
         values = self._coordinates(state).values(x)
@@ -261,11 +267,6 @@ class Laplace:
         count = round(LAPLACE.proposals_per_draw * self.wanted)
         if good and error <= LAPLACE.max_correctable_sd:
             return self._propose(replace(state, from_surrogate=True), count)
-        if not self.persistent:
-            raise NotCertified(
-                f"the posterior is not close enough to normal: the cubic surrogate of its "
-                f"logarithm is off by {error:.2g} (should be below {LAPLACE.max_correctable_sd})"
-            )
         return self._propose(state, count)
 
     def _draws_of_surrogate(self, state: LaplaceState) -> SurrogateDraws:
@@ -306,10 +307,8 @@ class Laplace:
         distribution; or the answer is refused.
         """
         log_weights = state.total + self.resolved_prior.log_density(state.new) - state.log_density
-        # what the fast likelihood gets wrong in its slope, where that is known
         if state.design_results.size:
-            surrogate = self._surrogate(state)
-            log_weights += surrogate.coordinates.positions(state.new) @ surrogate.slope_error
+            log_weights += self._coordinates(state).positions(state.new) @ self._slope_error(state)
         # those weighed earlier stay, and all are judged together
         new = replace(
             state,
@@ -326,7 +325,7 @@ class Laplace:
             return replace(new, phase=Phase.DONE)
         # ten effective draws a coefficient are too few to estimate a covariance from
         too_few = not good and ess < 10 * state.new.shape[1]
-        if new.rounds == LAPLACE.max_rounds or too_few or not (good or self.persistent):
+        if new.rounds == LAPLACE.max_rounds or too_few:
             raise NotCertified(
                 f"the posterior is not close enough to normal: Pareto k {k:.2f} (should be below "
                 f"{LAPLACE.max_pareto_k}), {ess:.0f} effective draws of {self.wanted} wanted"

@@ -25,7 +25,7 @@ from revealed.samplers.run import run_to_end
 from revealed.samplers.run_settings import RunSettings
 
 
-@dataclass
+@dataclass(frozen=True)
 class LaplaceRule:
     """When the default sampler tries "laplace" first.
 
@@ -34,7 +34,7 @@ class LaplaceRule:
     with an inferred scale or a noise that is not known to be log-concave, may have a second mode
     that no look at one of them shows, unless there are very many decisions.
 
-    max_width: coordinates for which there is a surrogate, which says early whether it is in vain.
+    max_width: coordinates up to which the attempt costs little and often succeeds.
     min_decisions: from which on posteriors are taken for normal whatever their prior.
     """
 
@@ -85,13 +85,12 @@ def tries_laplace_first(
 
 
 def run_laplace(
-    resolved: ResolvedChoiceModel, settings: RunSettings, persistent: bool
+    resolved: ResolvedChoiceModel, settings: RunSettings
 ) -> tuple[Draws, Draws, dict[str, Any]]:
     """Draws and stats by the sampler "laplace", dealt out to chains, and what is recorded of it.
 
-    persistent: whether it goes on where it is probably in vain. Raises NotCertified where the
-    answer cannot be certified, and KeyboardInterrupt after Ctrl-C: there are no draws before the
-    end.
+    Raises NotCertified where the answer cannot be certified, and KeyboardInterrupt after Ctrl-C:
+    there are no draws before the end.
     """
     decisions = resolved.data
     assert isinstance(decisions, Decisions | ParquetDecisions)
@@ -113,7 +112,6 @@ def run_laplace(
         settings.draws,
         settings.seed,
         noise=resolved.kernel,
-        persistent=persistent,
     )
     file = None
     if settings.checkpoint is not None:

@@ -31,6 +31,9 @@ class LaplaceSettings:
     radius_tail
         The cubic term is held constant beyond the distance that a standard normal variate exceeds
         with this probability: further out, polynomials are no guide.
+    max_even_residual_sd
+        Of terms of even order beyond the quadratic, above which no surrogate is fitted: of 30
+        simulated problems none had a good one above it.
     validation_points
         Where the surrogate's error is measured; its sd is then known to about a tenth.
     max_residual_sd
@@ -65,6 +68,7 @@ class LaplaceSettings:
     min_design: int = 24
     design_spread: float = 1.2
     radius_tail: float = 1e-5
+    max_even_residual_sd: float = 0.3
     validation_points: int = 64
     max_residual_sd: float = 0.02
     max_correctable_sd: float = 0.5

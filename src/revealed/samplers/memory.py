@@ -19,11 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from revealed.data.decisions import Decisions
+from revealed.data.trajectories import Trajectories
 from revealed.io.data_and_model import as_data_and_model
 from revealed.io.parquet_folder import ParquetDecisions
+from revealed.models.choice import ResolvedChoiceModel
+from revealed.models.groups import Pooled
 from revealed.samplers.executors import EXECUTORS
 from revealed.samplers.model_kind import Model, ResolvedModel
+from revealed.samplers.progress import announce_memory
 from revealed.samplers.registry import REGISTRY
+from revealed.samplers.run_settings import RunSettings
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,21 @@ def memory_of_run(
         at_once = min(chains, threads or chains)
         work = _memory_factor(sampler) * size + MEMORY.utilities * 8 * rows.shape[0] * at_once
     return int(MEMORY.always + kept + work)
+
+
+def check_memory(resolved: ResolvedModel, sampler: str, settings: RunSettings) -> None:
+    """Refuse a fit that does not fit into memory, and say what would; announce a large one."""
+    needed = memory_of_run(resolved, sampler, settings.draws, settings.chains, settings.threads)
+    instead = FEWER_DRAWS
+    if isinstance(resolved.data, Trajectories):
+        instead += ", or say with rv.Dirichlet(support=...) which transitions are possible"
+    elif isinstance(resolved, ResolvedChoiceModel) and isinstance(resolved.model.groups, Pooled):
+        instead += (
+            ", or put the decisions into a folder of Parquet files, which rv.scan_parquet reads "
+            "chunk by chunk"
+        )
+    refuse_too_large(needed, instead)
+    announce_memory(needed, settings.progress)
 
 
 def _memory_factor(name: str) -> float:

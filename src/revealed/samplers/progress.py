@@ -1,7 +1,8 @@
 """What samplers, many fits and commands say while they work: a bar, or lines now and then.
 
 On a terminal there is a bar. Elsewhere, in a batch job or behind a pipe, the logger "revealed" says
-after some seconds how much is done and how long the rest will take, and again at growing intervals.
+how long the work will take as soon as its pace is known, then at growing intervals how much is done
+and how long the rest will take. Work of a few seconds is done in silence.
 `logging.getLogger("revealed").setLevel("WARNING")` switches that off, and so does progress=False.
 """
 
@@ -12,24 +13,45 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from revealed.kernels._compile import is_compiled
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
 
 @dataclass(frozen=True)
-class LogIntervals:
-    """Seconds before the first line, and between lines: each interval is the last times a factor.
+class ProgressRule:
+    """What is said, and when: quick fits stay silent, and a night's work fills no disk.
 
-    Quick fits stay silent, and a night's work fills no disk.
+    Attributes
+    ----------
+    first, factor, longest
+        Seconds before the first line, and between lines: each interval is the last times a factor,
+        up to the longest.
+    measured
+        Seconds whose pace tells how long it will all take: fewer are too few, as a warm-up begins
+        slowly.
+    unseen
+        Seconds before a bar appears for what is mostly quick: sooner, it would only flash.
+    memory
+        Bytes that a fit takes without a word. Most machines have eight times as much.
     """
 
     first: float = 10.0
     factor: float = 2.0
     longest: float = 600.0
+    measured: float = 1.0
+    unseen: float = 1.0
+    memory: float = 1e9
 
 
-INTERVALS = LogIntervals()
+RULE = ProgressRule()
+# Whether something is being shown: of work within other work only the outer is.
+_SHOWN: ContextVar[bool] = ContextVar("shown", default=False)
 
 
 class _LastResortHandler(logging.StreamHandler):  # type: ignore[type-arg]
@@ -67,9 +89,10 @@ class ProgressLog:
     total: float | None
     completed: float
     clock: Callable[[], float]
-    interval: float = INTERVALS.first
+    interval: float = RULE.first
     began: float | None = None
     next_line: float = 0.0
+    foretold: bool = False
 
     def __call__(self, now_completed: float) -> None:
         """Note how much is completed, and say so where it is time."""
@@ -78,18 +101,22 @@ class ProgressLog:
         if self.began is None:
             self.began, self.completed = now, now_completed
             self.next_line = now + self.interval
+        passed = now - self.began
+        # the rest at the pace of this run; what an earlier one has done took none of its time
+        pace = (now_completed - self.completed) / passed if passed > 0.0 else 0.0
+        rest = (self.total - now_completed) / pace if self.total and pace > 0.0 else None
+        if not self.foretold and rest is not None and passed >= RULE.measured:
+            self.foretold = True
+            if now < self.next_line < now + rest:
+                LOGGER.info("%s: this will take about %s", self.title, format_seconds(rest))
         if now < self.next_line:
             return
-        self.interval = min(self.interval * INTERVALS.factor, INTERVALS.longest)
+        self.interval = min(self.interval * RULE.factor, RULE.longest)
         self.next_line = now + self.interval
-        passed = now - self.began
         if self.total is None:
             LOGGER.info("%s: %s so far", self.title, format_seconds(passed))
             return
         share = now_completed / self.total
-        # the rest at the pace of this run; what an earlier one has done took none of its time
-        pace = (now_completed - self.completed) / passed
-        rest = (self.total - now_completed) / pace if pace > 0.0 else None
         remaining = "" if rest is None else f", about {format_seconds(rest)} more"
         LOGGER.info(
             "%s: %.0f %% after %s%s", self.title, 100.0 * share, format_seconds(passed), remaining
@@ -111,6 +138,7 @@ def progress_bar(
     completed: float = 0.0,
     show: bool | None = None,
     counted: bool = False,
+    after: float = 0.0,
 ) -> Iterator[Callable[[float], None]]:
     """A bar on stderr that disappears at the end, or lines in the log where there is no terminal.
 
@@ -130,15 +158,47 @@ def progress_bar(
         neither.
     counted
         Whether the bar says "3/10" instead of a percentage.
+    after
+        Seconds of work before the bar appears, for work that is mostly quick.
     """
-    shown = sys.stderr.isatty() if show is None else show
-    if not shown:
-        yield (
-            ProgressLog(title, total, completed, time.monotonic)
-            if show is None
-            else lambda now: None
-        )
+    if show is False or _SHOWN.get():
+        yield lambda now: None
         return
+    outer = _SHOWN.set(True)
+    try:
+        if show or sys.stderr.isatty():
+            with _bar(title, total, completed, counted, after) as update:
+                yield update
+        else:
+            yield ProgressLog(title, total, completed, time.monotonic)
+    finally:
+        _SHOWN.reset(outer)
+
+
+@contextmanager
+def _bar(
+    title: str, total: float | None, completed: float, counted: bool, after: float
+) -> Iterator[Callable[[float], None]]:
+    """As `progress_bar`, on a terminal."""
+    began, bar = time.monotonic(), None
+
+    def update(now: float) -> None:
+        nonlocal bar
+        if bar is None and time.monotonic() - began >= after:
+            bar = _start_bar(title, total, counted)
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=now)
+
+    update(completed)
+    try:
+        yield update
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def _start_bar(title: str, total: float | None, counted: bool) -> Progress:
+    """A bar of one task on stderr."""
     # rich takes a tenth of a second to import, which those who show no bar need not wait for
     from rich.console import Console
     from rich.progress import (
@@ -159,11 +219,10 @@ def progress_bar(
         percentage = TextColumn("{task.percentage:>3.0f}%")
         columns += [MofNCompleteColumn() if counted else percentage, TimeRemainingColumn()]
     # stdout belongs to answers, which may be read by another program
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        bar.update(task, completed=completed)
-        yield lambda now: bar.update(task, completed=now)
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.add_task(title, total=total)
+    bar.start()
+    return bar
 
 
 def announce_compiling(progress: bool | None) -> None:
@@ -173,3 +232,9 @@ def announce_compiling(progress: bool | None) -> None:
     """
     if progress is not False and not is_compiled():
         LOGGER.info("compiling its loops for this machine, once; this takes half a minute or so")
+
+
+def announce_memory(needed: float, progress: bool | None) -> None:
+    """Say before a fit how much memory it will take at most, where that is much."""
+    if progress is not False and needed > RULE.memory:
+        LOGGER.info("this fit will take up to %.1f GB of memory", needed / 1e9)
