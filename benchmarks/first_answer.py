@@ -3,11 +3,12 @@
 Choices are simulated (T decisions among M actions by K normal features and coefficients, normal
 noise), and those of the suite of problems that speed is measured on, the paper's among them.
 `rv.fit` with its default is shown beside its two roads, the samplers `laplace` and `composite` (up
-to 5,000 decisions: beyond, it takes many minutes), and beside NUTS of NumPyro on the same rows with the likelihood its users would write, a softmax, which
-is the cheaper one. All make four chains of 1,000 draws on one core; NUTS has 1,000 iterations of
-warm-up. Compilation is left out on both sides. An answer is trusted when its chains agree and every
-coefficient has 400 effective draws, or when it is certified. Seconds to 1,000 effective draws are
-those of the whole call where it has as many, and grow in proportion where it has fewer.
+to 5,000 decisions: beyond, it takes many minutes), and beside NUTS of NumPyro on the same rows with
+the likelihood its users would write, a softmax, which is the cheaper one. All make four chains of
+1,000 draws on one core; NUTS has 1,000 iterations of warm-up. Compilation is left out on both
+sides. An answer is trusted when its chains agree and every coefficient has 400 effective draws, or
+when it is certified. Seconds to 1,000 effective draws are those of the whole call where it has as
+many, and grow in proportion where it has fewer.
 
 Answers are compared: the default's means with those of `composite`, in Monte-Carlo standard errors;
 NUTS's choice probabilities at its mean with the default's, whose noise is another one.
