@@ -45,11 +45,15 @@ def many_actions(rows: Any, counts: Sequence[int]) -> rv.Decisions:
 
 
 def mistaken_leads(count: int, width: int, seed: int) -> Floats:
-    """Leads of choices by the sum of the features, of which one is mistaken."""
+    """Leads of choices by the sum of the features, of which the first is mistaken.
+
+    It is mistaken by so little that the choices can nearly be separated, and in the very direction in
+    which they cannot.
+    """
     leads = np.random.default_rng(seed).standard_normal((count, width))
     leads *= np.sign(leads.sum(axis=1))[:, None]
-    leads[np.abs(leads.sum(axis=1)).argmin()] *= -1.0
-    return leads
+    leads[0] = -0.1
+    return np.asarray(leads)
 
 
 def separable_leads(count: int, seed: int) -> Floats:
@@ -136,7 +140,15 @@ def tiny_priors() -> list[Problem]:
         grid_of_pairs(
             "sd 0.01, a thousand agree", kind, [[1.0]], 0.01, 1000, samplers=EVERY, slow=SLOW
         ),
-        grid_of_pairs("sds 1e-3 and 1e3", kind, mistaken_leads(30, 2, 5), np.array([1e-3, 1e3])),
+        grid_of_pairs(
+            "sds 1e-3 and 1e3",
+            kind,
+            mistaken_leads(30, 2, 5),
+            np.array([1e-3, 1e3]),
+            unit=np.array([1e-3, 10.0]),
+            reach=60.0,
+            warns=UNINFORMED,
+        ),
     ]
 
 
@@ -151,7 +163,7 @@ def feature_scales() -> list[Problem]:
             "features of 1e9 and 1e-9", kind, two * apart, 2.0 / apart, samplers=EVERY, slow=SLOW
         ),
         grid_of_pairs(
-            "features of 1e6 and 1", kind, two * millions, 50.0, unit=1.0 / millions, reach=100.0
+            "features of 1e6 and 1", kind, two * millions, 50.0, unit=1.0 / millions, reach=600.0
         ),
     ]
 

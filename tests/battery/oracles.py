@@ -232,9 +232,9 @@ def one_pair_each(leads: Floats, mean_sd: float, sd_scale: float) -> Exact:
 
 
 def two_players(first: int, second: int, sd: float) -> Exact:
-    """Wins of two players with skills N(0, sd^2): of the difference, and of the sum."""
-    both = pairs([[1.0, 0.0], [-1.0, 0.0]], [first, second])
-    return on_grid(product(both, normal_prior(np.sqrt(2.0) * sd)), 2, reach=12.0 * sd)
+    """Wins of two players with skills N(0, sd^2): of their difference."""
+    both = pairs([[1.0], [-1.0]], [first, second])
+    return on_grid(product(both, normal_prior(np.sqrt(2.0) * sd)), 1, reach=12.0 * sd)
 
 
 def two_players_of_unknown_spread(first: int, second: int, spread_sd: float) -> Exact:
@@ -253,10 +253,12 @@ def two_players_of_unknown_spread(first: int, second: int, spread_sd: float) -> 
 def one_race(players: int, sd: float, seed: int = 5) -> Exact:
     """The order of one race among players with skills N(0, sd^2): of the skill at each place.
 
-    All players are alike, so that any draw of skills and noise may be put in the order it gives.
+    All players are alike, so that any draw of skills and noise may be put in the order it gives. Skills
+    are measured from their mean, of which games say nothing.
     """
     rng = np.random.default_rng(seed)
     count = 5 * EXACT_DRAWS // max(players, 10)
     skill = sd * rng.standard_normal((count, players))
     order = np.argsort(-(skill + rng.standard_normal(skill.shape)), axis=1)
+    skill -= skill.mean(axis=1, keepdims=True)
     return Exact(np.take_along_axis(skill, order, axis=1), np.ones(count))
