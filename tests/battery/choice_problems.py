@@ -97,7 +97,7 @@ def grid_of_rows(
     leads = np.asarray(rows[0], dtype=np.float64) - np.asarray(rows[1:], dtype=np.float64)
     posterior = product(normal_prior(), choice(sd * leads, counts[1:]))
     width = leads.shape[1]
-    points = {1: 1001, 2: 151}[width]
+    points = {1: 1001, 2: 121}[width]
     return Problem(
         name,
         kind,
@@ -212,21 +212,26 @@ def equal_decisions() -> list[Problem]:
             kind,
             lambda: rv.Decisions(np.tile(rows, (20_000, 1)), start, chosen),
             given_sd(3.0),
-            lambda: on_grid(product(normal_prior(3.0), *parts), 2, 6.0, points=151),
+            lambda: on_grid(product(normal_prior(3.0), *parts), 2, 6.0, points=121),
         ),
     ]
 
 
 def many_equal_actions() -> list[Problem]:
     kind = "1e5 actions"
-    levels, each = np.linspace(-1.0, 1.0, 21)[:, None], 5000
+    levels, each = np.linspace(1.0, -1.0, 21)[:, None], 5000
+    one, other = [[1.0], [0.0]], [[0.0], [0.0], [1.0]]
     corner = [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
     n = 99_999
+
+    def pose(name: str, rows: Any, counts: Sequence[int], sd: float, **more: Any) -> Problem:
+        return grid_of_rows(name, kind, rows, counts, sd, **more)
+
+    # a chain takes seconds, most of them in its warm-up
+    quick = {"chains": 1}
     return [
-        grid_of_rows("the one that differs is chosen", kind, [[1.0], [0.0]], [1, n], 5.0),
-        grid_of_rows(
-            "one of the equal ones is chosen", kind, [[0.0], [0.0], [1.0]], [1, n - 1, 1], 50.0
-        ),
-        grid_of_rows("on twenty levels", kind, levels[::-1], [1, *[each] * 20], 3.0),
-        grid_of_rows("two that differ", kind, corner, [1, 1, n - 1], 5.0, slow=True),
+        pose("the one that differs is chosen", one, [1, n], 5.0, settings=quick),
+        pose("one of the equal ones is chosen", other, [1, n - 1, 1], 50.0, slow=True),
+        pose("on twenty levels", levels, [1, *[each] * 20], 3.0, slow=True),
+        pose("two that differ", corner, [1, 1, n - 1], 5.0, slow=True),
     ]

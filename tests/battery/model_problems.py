@@ -263,7 +263,6 @@ def groups_and_noise() -> list[Problem]:
             population,
             lambda: oracles.one_pair_each(signs, 2.0, 1.0),
             columns=of_population,
-            settings={"draws": 10_000},
         ),
         Problem(
             "a population that shows nothing",
@@ -322,11 +321,21 @@ def rankings() -> list[Problem]:
             columns=difference,
         ),
         two_players(
+            "two hundred of two hundred, prior sd 5",
+            *(200, 0, rv.RankingModel(prior=rv.Normal(5.0))),
+            exact=lambda: oracles.two_players(200, 0, 5.0),
+            columns=difference,
+            warns=UNBOUNDED,
+        ),
+        two_players(
             "two hundred of two hundred, prior sd 50",
             *(200, 0, rv.RankingModel(prior=rv.Normal(50.0))),
             exact=lambda: oracles.two_players(200, 0, 50.0),
             columns=difference,
             warns=UNBOUNDED,
+            # an edge as wide as the noise beside a tail of fifty: steps are short
+            settings={"draws": 20_000},
+            slow=True,
         ),
         two_players(
             "two of three, spread inferred",

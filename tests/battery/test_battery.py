@@ -112,7 +112,7 @@ def test_oracles_agree_with_one_another() -> None:
     three = symmetric_choice(3, 1.0)
     # of three values in two coordinates, from the first: v0 - v1 and v0 - v2, correlated by a half
     both = product(choice(np.eye(2)), lambda u: -((u**2).sum(axis=1) - u[:, 0] * u[:, 1]) / 3.0)
-    differences = on_grid(both, 2, points=151)
+    differences = on_grid(both, 2, points=121)
     found = three.points[:, :1] - three.points[:, 1:]
     assert_error((found.mean(axis=0) - differences.mean) / differences.sd, 0.005)
     assert_error(found.std(axis=0) / differences.sd - 1.0, 0.005)
