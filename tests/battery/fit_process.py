@@ -80,7 +80,7 @@ def serve(connection: Any) -> None:
             data, model, settings = connection.recv()
         except EOFError:
             return
-        if data == ENDLESS if isinstance(data, str) else False:
+        if isinstance(data, str) and data == ENDLESS:
             while True:
                 time.sleep(1.0)
         connection.send(attempt(data, model, settings))

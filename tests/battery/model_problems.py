@@ -263,6 +263,8 @@ def groups_and_noise() -> list[Problem]:
             population,
             lambda: oracles.one_pair_each(signs, 2.0, 1.0),
             columns=of_population,
+            settings={"draws": 10_000},
+            slow=True,
         ),
         Problem(
             "a population that shows nothing",

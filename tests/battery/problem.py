@@ -17,9 +17,9 @@ from tests.battery.oracles import Exact, Floats
 from tests.support.statistical_asserts import assert_scores, z_of_mean
 
 ALARM = 1e-6
-# Draws and chains by which an error of a twentieth of an sd is seen. Standard errors are those of 50
-# batches. These must be longer than chains remember: the paper's samplers remember long; particles
-# of one chain are not independent at all, so that each chain is a batch.
+# Draws and chains by which an error of a twentieth of an sd is seen. Standard errors are those of
+# 50 batches. These must be longer than chains remember: the paper's samplers remember long;
+# particles of one chain are not independent at all, so that each chain is a batch.
 SETTINGS: dict[str, dict[str, int]] = {
     "auto": {"draws": 4000},
     "composite": {"draws": 4000},
@@ -44,7 +44,8 @@ class Problem:
     columns: what of the draws is compared, (chain, draw, D). unit: what it is divided by before
     that. samplers: those that are tried; slow ones of them, and of a slow problem all, only with
     --slow. warns: the classes of warnings that come, no more and no fewer. refused: a part of the
-    sentence, where there is no posterior. settings: of the run, beyond those of the sampler.
+    sentence, where there is no posterior. unconverged: samplers that mix too slowly for it, and
+    have to say so. settings: of the run, beyond those of the sampler.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Problem:
     slow: tuple[str, ...] | bool = ()
     warns: tuple[str, ...] = ()
     refused: str = ""
+    unconverged: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
 
     def is_slow(self, sampler: str) -> bool:

@@ -62,6 +62,9 @@ def test_posterior_is_exact(problem: Problem, sampler: str, fit: Fit) -> None:
         assert problem.refused in outcome.refused
         return
     assert not outcome.refused
+    if sampler in problem.unconverged:
+        assert outcome.warned == tuple(sorted(["NotConvergedWarning", *problem.warns]))
+        return
     assert problem.exact is not None
     assert_exact(problem.columns(outcome.draws) / problem.unit, problem.exact())
     assert outcome.warned == problem.warns
@@ -105,8 +108,8 @@ def test_oracles_agree_with_one_another() -> None:
     drawn = one_pair(lead[0], 2.0)
     summed = on_grid(product(normal_prior(2.0), pairs(lead)), 2, 24.0)
     mean, sd = orthogonal_pairs(lead, 2.0)
-    # a million draws have an error of 0.001 sds, five times that is not by chance
-    assert_error((drawn.mean - mean) / sd, 0.005)
+    # 400,000 draws have an error of 0.0016 sds; six times that is not by chance
+    assert_error((drawn.mean - mean) / sd, 0.01)
     assert_error((summed.mean - mean) / sd, 1e-6)
     assert_error(summed.sd / sd - 1.0, 1e-6)
     three = symmetric_choice(3, 1.0)
@@ -114,8 +117,8 @@ def test_oracles_agree_with_one_another() -> None:
     both = product(choice(np.eye(2)), lambda u: -((u**2).sum(axis=1) - u[:, 0] * u[:, 1]) / 3.0)
     differences = on_grid(both, 2, points=121)
     found = three.points[:, :1] - three.points[:, 1:]
-    assert_error((found.mean(axis=0) - differences.mean) / differences.sd, 0.005)
-    assert_error(found.std(axis=0) / differences.sd - 1.0, 0.005)
+    assert_error((found.mean(axis=0) - differences.mean) / differences.sd, 0.01)
+    assert_error(found.std(axis=0) / differences.sd - 1.0, 0.01)
     leads = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
     gibbs, exact = oblique_pairs(leads, 2.0), orthogonal_pairs(leads, 2.0)
     # 60,000 draws
