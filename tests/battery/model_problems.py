@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from tests.battery.problem import Problem
 
 UNBOUNDED = ("UnboundedSkillWarning",)
 COEFFICIENTS, DECISIONS = 60, 30
+APART, APART_LEADS = np.array([1e-9, 1e9]), mistaken_leads(24, 2, 20)
 
 
 def orthogonal_leads() -> Floats:
@@ -212,6 +214,22 @@ def offsets_and_blocks() -> list[Problem]:
     ]
 
 
+def far_apart(name: str, model: rv.ChoiceModel, exact: Callable[[], Exact]) -> Problem:
+    """Two labelled actions with features of 1e9 and 1e-9, and coefficients of 1e-9 and 1e9.
+
+    Matrices of such scales are ill-conditioned, and their factors are none the worse for it.
+    """
+    plain = two_actions(APART_LEADS / APART)
+    return Problem(
+        name,
+        "groups and noise",
+        lambda: rv.Decisions(plain.rows, plain.start, plain.chosen, actions=["a", "b"] * 24),
+        model,
+        exact,
+        unit=APART,
+    )
+
+
 def groups_and_noise() -> list[Problem]:
     kind, ones, two = "groups and noise", np.ones((8, 1)), np.array([[1.0], [-1.0]])
     apart = two_actions(two, [3, 1])
@@ -276,6 +294,16 @@ def groups_and_noise() -> list[Problem]:
             settings={"draws": 10_000},
             warns=UNINFORMED,
             slow=True,
+        ),
+        far_apart(
+            "a prior mean, features far apart",
+            rv.ChoiceModel(prior=rv.Normal(APART, mean=APART)),
+            lambda: on_grid(product(lambda v: normal_prior()(v - 1.0), pairs(APART_LEADS)), 2),
+        ),
+        far_apart(
+            "a noise covariance, features far apart",
+            rv.ChoiceModel(prior=rv.Normal(APART), noise=rv.CorrelatedNoise()),
+            lambda: on_grid(product(normal_prior(), pairs(APART_LEADS, noise_sd=1.0)), 2),
         ),
         Problem(
             "a noise covariance of two labels",
