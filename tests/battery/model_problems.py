@@ -97,6 +97,7 @@ def nothing_to_learn() -> list[Problem]:
             lambda: prior_draws(2, 0.2),
             samplers=PAPER,
             slow=True,
+            warns=UNINFORMED,
         ),
         Problem(
             "rows that are equal",
@@ -182,22 +183,24 @@ def offsets_and_blocks() -> list[Problem]:
     kept = (plain.rows + 1e8)[::2] - 1e8
     kept_beside = (plain.rows + offset)[::2] - (plain.rows + offset)[1::2]
 
-    def moved(name: str, rows: Floats, seen: Floats) -> Problem:
+    def moved(name: str, rows: Floats, seen: Floats, unconverged: tuple[str, ...]) -> Problem:
         return Problem(
             name,
             kind,
             lambda: rv.Decisions(rows, plain.start, plain.chosen),
             given_sd(5.0),
             lambda: on_grid(product(normal_prior(5.0), pairs(seen)), 2, 60.0),
-            samplers=("auto", "composite", "da"),
-            slow=("da",),
+            samplers=("auto", "composite", *PAPER),
+            slow=PAPER,
+            # utilities hold on to what all actions of a decision have in common
+            unconverged=unconverged,
         )
 
     states = rv.Block("value", 2, sum_to_zero=True)
     rows, start = np.tile([[0.8, 0.2], [0.3, 0.7]], (5, 1)), np.arange(0, 11, 2)
     return [
-        moved("1e8 added to all rows", plain.rows + 1e8, kept),
-        moved("1e6 added to each decision", plain.rows + offset, kept_beside),
+        moved("1e8 added to all rows", plain.rows + 1e8, kept, ("da",)),
+        moved("1e6 added to each decision", plain.rows + offset, kept_beside, PAPER),
         Problem(
             "two states that sum to zero",
             kind,
@@ -374,5 +377,5 @@ def rankings() -> list[Problem]:
             columns=difference_and_spread,
         ),
         race(5, 2.0, slow=False),
-        race(300, 1.0, slow=True),
+        race(60, 1.0, slow=True),
     ]
