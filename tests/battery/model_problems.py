@@ -183,24 +183,43 @@ def offsets_and_blocks() -> list[Problem]:
     kept = (plain.rows + 1e8)[::2] - 1e8
     kept_beside = (plain.rows + offset)[::2] - (plain.rows + offset)[1::2]
 
-    def moved(name: str, rows: Floats, seen: Floats, unconverged: tuple[str, ...]) -> Problem:
+    def moved(name: str, rows: Floats, seen: Floats, **more: Any) -> Problem:
         return Problem(
             name,
             kind,
             lambda: rv.Decisions(rows, plain.start, plain.chosen),
             given_sd(5.0),
             lambda: on_grid(product(normal_prior(5.0), pairs(seen)), 2, 60.0),
-            samplers=("auto", "composite", *PAPER),
             slow=PAPER,
-            # utilities hold on to what all actions of a decision have in common
-            unconverged=unconverged,
+            **more,
         )
 
     states = rv.Block("value", 2, sum_to_zero=True)
     rows, start = np.tile([[0.8, 0.2], [0.3, 0.7]], (5, 1)), np.arange(0, 11, 2)
+    both = ("auto", "composite", *PAPER)
+    # utilities hold on to what all actions of a decision have in common: some hardly move
     return [
-        moved("1e8 added to all rows", plain.rows + 1e8, kept, ("da",)),
-        moved("1e6 added to each decision", plain.rows + offset, kept_beside, PAPER),
+        moved(
+            "1e8 added to all rows",
+            plain.rows + 1e8,
+            kept,
+            samplers=both[:3],
+            unconverged=both[2:3],
+        ),
+        moved(
+            "1e8 added, many draws",
+            plain.rows + 1e8,
+            kept,
+            samplers=("px-scale",),
+            settings={"draws": 80_000},
+        ),
+        moved(
+            "1e6 added to each decision",
+            plain.rows + offset,
+            kept_beside,
+            samplers=both,
+            unconverged=PAPER,
+        ),
         Problem(
             "two states that sum to zero",
             kind,
