@@ -97,7 +97,7 @@ def grid_of_rows(
     leads = np.asarray(rows[0], dtype=np.float64) - np.asarray(rows[1:], dtype=np.float64)
     posterior = product(normal_prior(), choice(sd * leads, counts[1:]))
     width = leads.shape[1]
-    points = {1: 1001, 2: 121}[width]
+    points = {1: 1001, 2: 81}[width]
     return Problem(
         name,
         kind,
@@ -193,7 +193,7 @@ def one_decision() -> list[Problem]:
             warns=UNINFORMED,
         ),
         symmetric(3, 2.0, samplers=EVERY, slow=SLOW),
-        symmetric(10, 30.0, samplers=("auto", "composite")),
+        symmetric(10, 30.0, samplers=("auto", "composite"), slow=("composite",)),
     ]
 
 
