@@ -1,8 +1,8 @@
 """What a problem of the battery is, and how its draws are compared with the exact posterior.
 
 Every fit is one check with a false-alarm rate of ALARM, shared by all means, sds and tails of it;
-there are fewer than a hundred fits, so that all together raise a false alarm less than once in ten
-thousand times. Seeds are fixed.
+there are fewer than two hundred fits, so that all together raise a false alarm less than once in
+five thousand times. Seeds are fixed.
 """
 
 from __future__ import annotations
