@@ -223,6 +223,8 @@ def _try_laplace(
         draws, stats, recorded = run_laplace(resolved, settings)
     except NotCertified as reason:
         if asked:
+            # where there is no posterior, that is the better reason
+            resolved.refuse_improper()
             raise ValueError(f'the sampler "laplace" cannot certify an answer: {reason}') from None
         # the checkpoint was of the passes that came to nothing; chains begin afresh
         return None, False

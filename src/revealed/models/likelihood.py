@@ -232,7 +232,7 @@ def at_likely_scale(
         q = (v - resolved_prior.mean) @ resolved_prior.basis
         # The quadratic form at the mode, plus its spread around the mode.
         expected = q @ resolved_prior.precision @ q + np.trace(
-            sla.solve(information, resolved_prior.precision, assume_a="pos")
+            sla.cho_solve(sla.cho_factor(information), resolved_prior.precision)
         )
         sd = float(np.clip(np.sqrt(expected / len(q)), 0.1 * sd, 10.0 * sd))
     return resolved_prior.at_scale(sd)

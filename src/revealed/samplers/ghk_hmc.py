@@ -220,10 +220,10 @@ class GHKSampler:
         normals = rng.standard_normal((len(some), len(state["z"])))
         root = self._metric(self._curvature(target, work, some, normals))
         if window >= GHK.curvature_windows:
-            x = sla.solve(root, (draws - centre).T).T
+            x = np.linalg.solve(root, (draws - centre).T).T
             root = np.ascontiguousarray(root @ covariance_roots(x, GHK.covariance_power)[0])
         z = rng.standard_normal(len(state["z"]))
-        x = sla.solve(root, draws[-1] - centre)
+        x = np.linalg.solve(root, draws[-1] - centre)
         return new | {"x": x, "z": z, "centre": centre, "root": root, "order_theta": centre}
 
     def sample(

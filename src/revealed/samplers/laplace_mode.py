@@ -81,8 +81,12 @@ def newton_step(resolved_prior: ResolvedPrior, state: LaplaceState) -> tuple[Lap
     # lower than before, beyond rounding: the step was too long
     if height < state.best - 1e-6 * abs(height):
         return replace(new, v=0.5 * (state.v + state.previous)), False
-    # beyond, half of the digits of its inverse are rounding
-    if not np.linalg.cond(information) < 1e14:
+    # features of scales far apart cost a Cholesky factor no digits, so that they are brought to one
+    # first, by powers of two; beyond, half of the digits of the inverse are rounding
+    diagonal = np.diag(information)
+    scale = np.exp2(np.round(-0.5 * np.log2(np.where(diagonal > 0.0, diagonal, 1.0))))
+    scaled = information * np.outer(scale, scale)
+    if not np.linalg.cond(scaled) < 1e14:
         raise NotCertified("the curvature of the posterior is lost to rounding at its mode")
     # Newton's step, from the Cholesky factor of the information
     try:
@@ -93,7 +97,7 @@ def newton_step(resolved_prior: ResolvedPrior, state: LaplaceState) -> tuple[Lap
         ) from None
     # the gain that a step promises is half of this: close enough, the weights correct the rest
     if gradient @ step < LAPLACE.newton_tolerance:
-        root = np.linalg.cholesky(sla.inv(information))
+        root = scale[:, None] * np.linalg.cholesky(sla.inv(scaled))
         slope = state.total[0, 1:]
         return replace(new, slope=slope, centre=q + step, root=root), True
     return replace(new, best=height, previous=state.v, v=state.v + basis @ step), False
