@@ -32,6 +32,7 @@ from revealed.models.priors import resolve_prior
 from revealed.results.predictive import predict
 from revealed.samplers.composite.sampler import CompositeSampler
 from revealed.samplers.composite.state import unpack_transform
+from tests.support.cases import mark_slow
 from tests.support.logistic_noise import LogisticNoise
 from tests.support.statistical_asserts import (
     assert_scores,
@@ -301,8 +302,16 @@ def files(folder: Path) -> dict[str, int]:
     }
 
 
+# half the probability, or a finer step; in a line of the formula, or in a constant that it reads
+EDITS = {
+    "line": ("return math.log(total * STEP)", "return math.log(0.5 * total * STEP)"),
+    "constant": ("STEP, REACH = 0.4, 34.0", "STEP, REACH = 0.2, 34.0"),
+}
+
+
+@pytest.mark.parametrize("edit", mark_slow(EDITS, lambda edit: edit == "constant"))
 def test_machine_code_is_found_by_other_processes_and_an_edited_formula_is_compiled(
-    tmp_path: Path,
+    edit: str, tmp_path: Path
 ) -> None:
     source = Path(__file__).parents[1] / "support" / "logistic_noise.py"
     text = source.read_text(encoding="utf-8")
@@ -319,16 +328,13 @@ def test_machine_code_is_found_by_other_processes_and_an_edited_formula_is_compi
     assert without == {"normal": first["normal"]}
     assert files(tmp_path) == kept
 
-    # half the probability, which an edited constant or line says at once
-    for old, new in (
-        ("return math.log(total * STEP)", "return math.log(0.5 * total * STEP)"),
-        ("STEP, REACH = 0.4, 34.0", "STEP, REACH = 0.2, 34.0"),
-    ):
-        assert text.count(old) == 1
-        (tmp_path / "plug_in.py").write_text(text.replace(old, new), encoding="utf-8")
-        edited = run_program(tmp_path, "plug-in")
-        assert edited.pop("compiled") == [0, 1, 1]
-        assert edited["normal"] == first["normal"]
-        shift = math.log(0.5) if "0.5" in new else 0.0
-        by_hand = np.array(first["plug-in"]) + shift * np.array([1.0, 1.0, 2.0])
-        np.testing.assert_allclose(edited["plug-in"], by_hand, rtol=1e-12)
+    # what was edited is compiled at once
+    old, new = EDITS[edit]
+    assert text.count(old) == 1
+    (tmp_path / "plug_in.py").write_text(text.replace(old, new), encoding="utf-8")
+    edited = run_program(tmp_path, "plug-in")
+    assert edited.pop("compiled") == [0, 1, 1]
+    assert edited["normal"] == first["normal"]
+    shift = math.log(0.5) if edit == "line" else 0.0
+    by_hand = np.array(first["plug-in"]) + shift * np.array([1.0, 1.0, 2.0])
+    np.testing.assert_allclose(edited["plug-in"], by_hand, rtol=1e-12)
