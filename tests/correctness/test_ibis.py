@@ -85,6 +85,7 @@ def mdp_decisions(count: int) -> rv.Decisions:
     )
 
 
+@pytest.mark.slow
 def test_hundred_decisions_of_an_mdp_agree_with_the_default_sampler() -> None:
     assert_agrees_with_default_sampler(mdp_decisions(100), rv.Normal(5.0), 1000)
 
@@ -94,6 +95,7 @@ def test_hundred_decisions_of_tetris_agree_with_the_default_sampler() -> None:
     assert_agrees_with_default_sampler(tetris_decisions(100), rv.Normal(50.0), 1000)
 
 
+@pytest.mark.slow
 @pytest.mark.proves(model="choices, inferred prior scale")
 def test_inferred_prior_scale_agrees_with_the_default_sampler() -> None:
     assert_agrees_with_default_sampler(

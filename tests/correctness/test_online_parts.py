@@ -116,10 +116,12 @@ def test_separate_groups_agree_with_fit() -> None:
     assert_agrees_with_fit(grouped(40, 3, seed=2), model)
 
 
+@pytest.mark.slow
 def test_hierarchical_groups_agree_with_fit() -> None:
     assert_agrees_with_fit(grouped(40, 4, seed=3), HIERARCHICAL)
 
 
+@pytest.mark.slow
 def test_correlated_noise_agrees_with_fit() -> None:
     assert_agrees_with_fit(labelled(40, seed=4, sizes=(3, 3, 2)), CORRELATED)
 

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import revealed
 from revealed.cli import app
+from tests.support.cases import mark_slow
 from tests.support.follow_docs import FENCE, Block, blocks, follow
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +28,8 @@ SHARED = ROOT.parent / "shared" / "data"
 DATA = ("rust1987.csv",)
 TUTORIALS = ("inverse.md", "zurcher.md", "brands.md", "pressure.md", "season.md")
 FOLLOWED_ALWAYS = ("README.md", "docs/index.md", "docs/how.md", "docs/tables.md", "docs/mdp.md")
+# Its example is a long fit, and the first lines of that of HierarchicalPosterior.
+SAME_FIT = ("Hierarchical",)
 REFERENCE = ROOT / "docs" / "reference.md"
 REFERENCE_ENTRY = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
 
@@ -227,7 +230,7 @@ def test_public_name_has_example(public: str) -> None:
     assert docstring_example(public).examples, f"rv.{public} has no example in its docstring"
 
 
-@pytest.mark.parametrize("public", revealed.__all__)
+@pytest.mark.parametrize("public", mark_slow(revealed.__all__, lambda each: each not in SAME_FIT))
 def test_example_of_public_name_runs(
     public: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -298,8 +298,10 @@ NEEDS_EXTRA = {
     "import revealed.environments.tetris.gym": "revealed[gym]",
     "import revealed as rv; rv.to_dataframe(rv.read_csv('decisions.csv'), 'pandas')": "pandas",
     "import revealed as rv; rv.to_dataframe(rv.read_csv('decisions.csv'), 'polars')": "polars",
-    "import revealed as rv; d = rv.read_csv('decisions.csv');"
-    "rv.fit(d, sampler='ibis', draws=100).to_arviz()": "revealed[arviz]",
+    "import numpy as np, revealed as rv; d = rv.read_csv('decisions.csv');"
+    "rv.ChoicePosterior({'value': np.zeros((1, 4, 1))}, d, rv.ChoiceModel(), 'da').to_arviz()": (
+        "revealed[arviz]"
+    ),
 }
 
 

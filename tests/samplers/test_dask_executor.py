@@ -96,7 +96,7 @@ def test_draws_do_not_depend_on_how_many_work(workers: int, threads: int) -> Non
 
 
 @pytest.mark.usefixtures("small_shares")
-@pytest.mark.parametrize("turn", [3, 9])
+@pytest.mark.parametrize("turn", [pytest.param(3, marks=pytest.mark.slow), 9])
 def test_a_lost_worker_is_survived(two: Any, turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed in the middle of the warm-up, and of the draws: the draws are those of a run in which nobody died."""
     whole = quick(executor=1)
@@ -150,6 +150,7 @@ print(sorted(found.items()))
 """
 
 
+@pytest.mark.slow  # tests/correctness/test_process_history.py has these models among others
 def test_draws_do_not_depend_on_what_a_process_did_before() -> None:
     """Compiled loops have one order of summation each, whichever of them was loaded first."""
     told = [

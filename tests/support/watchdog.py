@@ -207,6 +207,8 @@ def announce(phase: str, endless: bool) -> None:
 
 def main(case: str, phase: str, size: str, folder: str) -> None:
     warnings.simplefilter("ignore")
+    # a shell may have started us deaf to it, as it does in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sampler, model, small, large = CASES[case]
     data = (small if size == "small" else large)()
     endless = size == "small"
