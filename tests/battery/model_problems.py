@@ -218,7 +218,7 @@ def offsets_and_blocks() -> list[Problem]:
             plain.rows + offset,
             kept_beside,
             samplers=both,
-            unconverged=PAPER,
+            unconverged=("da",),
         ),
         Problem(
             "two states that sum to zero",

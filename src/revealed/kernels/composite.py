@@ -377,7 +377,7 @@ def move_particles(
             problem.mixture,
             problem.augmentation,
             prior_scale,
-            1,
+            prior_sd.size,  # one; a literal would have the loop compiled again
             ChainArrays(x[n], gradient, mode_offset),
             CycleState(0.0, 0.0, False, False, 0),
             DrawArrays(values[n : n + 1], acceptance[n : n + 1], prior_sd, n_steps, diverging),

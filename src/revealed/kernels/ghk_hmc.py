@@ -163,7 +163,8 @@ def move_particles(
     statistics = PathStatistics(np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1))
     for n in range(x.shape[0]):
         statistics.acceptance_rate[0] = 0.0
-        sample_chain(rng, target, work, plan, 1, x[n], z[n], theta, statistics, rate)
+        # a literal one would have the loop compiled again
+        sample_chain(rng, target, work, plan, rate.size, x[n], z[n], theta, statistics, rate)
         acceptance[n] = statistics.acceptance_rate[0]
 
 

@@ -29,11 +29,15 @@ HYPERPRIOR_DF = 4.0
 
 
 class TableGrid(NamedTuple):
-    """Where the log marginal prior is tabulated: the ends in log Q, and knots per unit of log Q."""
+    """Where the log marginal prior is tabulated: the ends in log Q, and knots per unit of log Q.
+
+    values_at_once: of the quadrature behind it, as many as take some megabytes.
+    """
 
     low: float
     high: float
     knots_per_unit: int
+    values_at_once: int = 1000
 
 
 # With eight knots a unit the log prior is right to 2e-7 and its slope to 5e-6, for D from 1 to 300.
@@ -82,8 +86,16 @@ class PriorScale(NamedTuple):
 def log_marginal(quad: Floats, dimension: int, scale: float) -> tuple[Floats, Floats]:
     """The log prior at each Q (n,) with sd integrated out, and its slope in log Q.
 
-    Both are up to a constant, and by the trapezoid rule in u about the peak of the integrand.
+    Both are up to a constant, and by the trapezoid rule in u about the peak of the integrand. Some
+    thousand at a time: their nodes together may be gigabytes.
     """
+    parts = np.array_split(quad, -(-quad.size // GRID.values_at_once) or 1)
+    logs, slopes = zip(*(_log_marginal(part, dimension, scale) for part in parts), strict=True)
+    return np.concatenate(logs), np.concatenate(slopes)
+
+
+def _log_marginal(quad: Floats, dimension: int, scale: float) -> tuple[Floats, Floats]:
+    """As `log_marginal`, all at a time."""
     a = 0.5 * (dimension + HYPERPRIOR_DF)
     c = 0.5 * (HYPERPRIOR_DF + 1.0)
     z = quad[:, None] / (2.0 * HYPERPRIOR_DF * scale**2)

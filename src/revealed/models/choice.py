@@ -19,6 +19,7 @@ import numpy as np
 from revealed._types import Bools, Floats, Ints
 from revealed.data.decisions import Coefficients, Decisions
 from revealed.data.groups import decisions_by_group, group_labels, group_positions
+from revealed.data.offsets import without_far_offsets
 from revealed.data.trajectories import Trajectories
 from revealed.io.parquet_folder import ParquetDecisions
 from revealed.kernels.noise import NORMAL, NoiseArguments
@@ -213,11 +214,11 @@ class ResolvedChoiceModel:
         law = self.model.noise
         return law.kernel() if isinstance(law, Noise) else NORMAL
 
-    @property
+    @cached_property
     def decisions(self) -> Decisions:
-        """The decisions, where they are in memory."""
+        """The decisions as samplers take them, where they are in memory."""
         assert isinstance(self.data, Decisions)
-        return self.data
+        return without_far_offsets(self.data)
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -293,7 +293,8 @@ def _cholesky(matrix: Floats, size: int, what: str) -> Floats:
         raise ValueError(f"{what} must be symmetric, {size} by {size}; it has shape {matrix.shape}")
     # The factorisation is also the test of positive definiteness.
     try:
-        return np.asarray(sla.cholesky(matrix, lower=True))
+        # by rows, as loops are compiled for: scipy's is by columns
+        return np.ascontiguousarray(sla.cholesky(matrix, lower=True))
     except (sla.LinAlgError, ValueError):
         raise ValueError(f"{what} is not positive definite") from None
 

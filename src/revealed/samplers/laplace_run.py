@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from revealed.data.chunks import ChunkedDecisions, InMemoryChunks
-from revealed.data.decisions import Decisions
 from revealed.data.unique import deduplicate_if_worthwhile
 from revealed.io.checkpoints import Checkpoint, fingerprint
 from revealed.io.parquet_folder import ParquetDecisions
@@ -92,8 +91,7 @@ def run_laplace(
     Raises NotCertified where the answer cannot be certified, and KeyboardInterrupt after Ctrl-C:
     there are no draws before the end.
     """
-    decisions = resolved.data
-    assert isinstance(decisions, Decisions | ParquetDecisions)
+    decisions = resolved.data if isinstance(resolved.data, ParquetDecisions) else resolved.decisions
     # equal decisions are counted first: in a small MDP a great many are few different ones
     chunks: ChunkedDecisions = (
         decisions
