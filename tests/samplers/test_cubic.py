@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from revealed._types import Floats
-from revealed.samplers.cubic import CubicPolynomial, count_coefficients
+from revealed.samplers.cubic import CubicPolynomial, count_coefficients, even_residual_sd
 
 
 def random_cubic(rng: np.random.Generator, width: int) -> CubicPolynomial:
@@ -47,3 +47,14 @@ def test_cubic_term_is_constant_along_rays_beyond_the_radius() -> None:
     cubic = [float(p(t * direction)[0] + 0.5 * t**2) for t in (1.0, 2.0, 5.0, 50.0)]
     assert cubic[0] == pytest.approx(1.4**3)
     np.testing.assert_allclose(cubic[1:], (2.0 * 1.4) ** 3)
+
+
+def test_even_residuals_are_what_no_cubic_polynomial_explains() -> None:
+    half = np.random.default_rng(3).standard_normal((30, 4))
+    x = np.concatenate([half, -half])
+    square = (x**2).sum(axis=1)
+    odd = x[:, 0] ** 3 - 2.0 * x[:, 1] * x[:, 2] * x[:, 3] + x[:, 0]
+    assert even_residual_sd(x, odd - 0.5 * square) < 1e-12
+    quartic = 0.1 * x[:, 0] ** 4
+    rest = quartic - square * (square @ quartic) / (square @ square)
+    assert even_residual_sd(x, odd - 0.5 * square + quartic) == pytest.approx(rest[:30].std())
