@@ -163,12 +163,12 @@ def test_exact_slope_at_the_mode_corrects_that_of_the_fast_likelihood(
     monkeypatch.setattr(laplace, "values_and_gradients", tilted)
     monkeypatch.setattr(laplace, "log_likelihoods", tilted_values)
     assert_agree(rv.fit(decisions, MODEL, sampler="laplace", draws=4000), truth)
-    monkeypatch.setattr(laplace_proposals.Coordinates, "gradients", without_last_row)
+    monkeypatch.setattr(laplace_proposals.Coordinates, "gradients", without_single_point)
     with must_fail("a slope that is not corrected"):
         assert_agree(rv.fit(decisions, MODEL, sampler="laplace", draws=4000), truth)
 
 
-def without_last_row(coordinates: laplace_proposals.Coordinates, by_value: Floats) -> Floats:
+def without_single_point(coordinates: laplace_proposals.Coordinates, by_value: Floats) -> Floats:
     """Derivatives in the coordinates, but none of a single point: that of the slope's error."""
     made = np.asarray(by_value @ coordinates.prior.basis @ coordinates.root)
     return made if len(made) > 1 else np.zeros_like(made)

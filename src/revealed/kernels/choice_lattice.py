@@ -38,7 +38,7 @@ from revealed.kernels.choice_tables import (
     STRIDES,
 )
 from revealed.kernels.normal import LOG_ROOT_TWO_PI
-from revealed.kernels.vectors import multiply, multiply_add, sum_block
+from revealed.kernels.vectors import multiply, multiply_add, quartic_block, sum_block
 
 
 class LatticeRule(NamedTuple):
@@ -85,8 +85,6 @@ FAST_RULE = LatticeRule(
 # Where to look for the mode first, above its bound, by the number of rivals: it grows as their log.
 MODE_SHIFTS = np.multiply(0.3, np.log(np.arange(1.0, 65.0)))
 
-# Unsigned positions need no test for negative ones.
-TWO, THREE, FOUR = np.uint64(2), np.uint64(3), np.uint64(4)
 ZERO = np.float32(0.0)
 
 
@@ -163,20 +161,6 @@ def place_nodes(
 
 
 @inlined_formula
-def _polynomials(table: Singles, i: np.uint64, width: np.uint64, u: np.float32) -> Any:
-    """The block of the table's polynomials at u, by Horner's rule.
-
-    Coefficients of one polynomial stand `width` entries from one another.
-    """
-    position = vectors.repeat(u)
-    value = vectors.load(table, i + FOUR * width)
-    value = multiply_add(position, value, vectors.load(table, i + THREE * width))
-    value = multiply_add(position, value, vectors.load(table, i + TWO * width))
-    value = multiply_add(position, value, vectors.load(table, i + width))
-    return multiply_add(position, value, vectors.load(table, i))
-
-
-@inlined_formula
 def _look_up(y: float, step: int) -> tuple[np.uint64, np.float32]:
     """Where coefficients for a first node y cells into the table stand, and its position u."""
     inside = max(y, 0.0)
@@ -206,7 +190,7 @@ def _fill_block(
         y = left - gaps[j] * LATTICE.cells_per_unit
         if y < LATTICE.cells:
             a, u = _look_up(y, step)
-            cdf = _polynomials(CDF_TABLE, a, width, u)
+            cdf = quartic_block(CDF_TABLE, a, width, u)
             for _ in range(int(multiplicity[j])):
                 block = multiply(block, cdf)
     vectors.store(nodes, np.uint64(begin), block)
@@ -260,7 +244,7 @@ def sum_ratio(gap: float, nodes: Singles, low: int, high: int, step: int, k: int
         # Right of the table phi/Phi is zero.
         if y < LATTICE.cells:
             a, u = _look_up(y, step)
-            ratios = _polynomials(RATIO_TABLE, a, width, u)
+            ratios = quartic_block(RATIO_TABLE, a, width, u)
             total += sum_block(multiply(vectors.load(nodes, np.uint64(block)), ratios))
     return float(total)
 
@@ -291,13 +275,13 @@ def integrate_three_rivals(
     b, v = _look_up_fixed(left - gap_2 * LATTICE.cells_per_unit)
     c, w = _look_up_fixed(left - gap_3 * LATTICE.cells_per_unit)
     width = THREE_RIVALS.width
-    others = multiply(_polynomials(CDF_TABLE, b, width, v), _polynomials(CDF_TABLE, c, width, w))
+    others = multiply(quartic_block(CDF_TABLE, b, width, v), quartic_block(CDF_TABLE, c, width, w))
     block = vectors.load(NORMAL_TABLE, np.uint64(THREE_RIVALS.zero + k))
-    block = multiply(multiply(block, _polynomials(CDF_TABLE, a, width, u)), others)
+    block = multiply(multiply(block, quartic_block(CDF_TABLE, a, width, u)), others)
     total, sum_1, sum_2, sum_3 = sum_block(block), ZERO, ZERO, ZERO
     if with_slopes:
-        sum_1 = sum_block(multiply(block, _polynomials(RATIO_TABLE, a, width, u)))
-        sum_2 = sum_block(multiply(block, _polynomials(RATIO_TABLE, b, width, v)))
-        sum_3 = sum_block(multiply(block, _polynomials(RATIO_TABLE, c, width, w)))
+        sum_1 = sum_block(multiply(block, quartic_block(RATIO_TABLE, a, width, u)))
+        sum_2 = sum_block(multiply(block, quartic_block(RATIO_TABLE, b, width, v)))
+        sum_3 = sum_block(multiply(block, quartic_block(RATIO_TABLE, c, width, w)))
     enough = vectors.last_of_block(block) <= FAST_RULE.end_tolerance * total
     return float(total), float(sum_1), float(sum_2), float(sum_3), enough

@@ -28,7 +28,7 @@ from revealed.kernels import vectors
 from revealed.kernels._compile import compiled, inlined_formula
 from revealed.kernels.choice_exact import ROOT_HALF, all_probabilities
 from revealed.kernels.normal import LOG_ROOT_TWO_PI, log_cdf
-from revealed.kernels.vectors import multiply, multiply_add, sum_block
+from revealed.kernels.vectors import EIGHT, multiply, multiply_add, quartic_block, sum_block
 
 
 class SharedNodes(NamedTuple):
@@ -78,9 +78,6 @@ COUNTS = np.array(np.rint(NODES.width / STEPS), dtype=np.int64)
 CELLS = math.ceil((max(NODES.first) - NODES.low + 1.0 + NODES.irrelevant) * NODES.cells_per_unit)
 # Entries of one phase (cell number modulo stride) in the tables.
 PHASE_WIDTHS = np.add(-(-CELLS // STRIDES), COUNTS)
-
-# Unsigned positions need no test for negative ones.
-TWO, THREE, FOUR, EIGHT = np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(8)
 
 
 def _cell_polynomials(function: Callable[[Floats], Floats]) -> Floats:
@@ -135,17 +132,6 @@ BEST_WIDTH = int(COUNTS.max())
 
 
 @inlined_formula
-def _polynomials(table: Floats, i: np.uint64, width: np.uint64, u: float) -> Any:
-    """The table's polynomials at u of eight nodes, by Horner's rule."""
-    position = vectors.repeat(u)
-    value = vectors.load(table, i + FOUR * width)
-    value = multiply_add(position, value, vectors.load(table, i + THREE * width))
-    value = multiply_add(position, value, vectors.load(table, i + TWO * width))
-    value = multiply_add(position, value, vectors.load(table, i + width))
-    return multiply_add(position, value, vectors.load(table, i))
-
-
-@inlined_formula
 def _add_on_nodes(
     gaps: Floats,
     rows: Ints,
@@ -175,13 +161,13 @@ def _add_on_nodes(
     for q in range(np.uint64(0), blocks, EIGHT):
         block = vectors.load(BEST_CDF, np.uint64(step * BEST_WIDTH) + q)
         for k in range(1, count):
-            block = multiply(block, _polynomials(CDF_TABLE, offsets[k] + q, width, positions[k]))
+            block = multiply(block, quartic_block(CDF_TABLE, offsets[k] + q, width, positions[k]))
         vectors.store(product, q, block)
     total = 0.0
     for k in range(count):
         sums = vectors.repeat(0.0)
         for q in range(np.uint64(0), blocks, EIGHT):
-            ratio = _polynomials(RATIO_TABLE, offsets[k] + q, width, positions[k])
+            ratio = quartic_block(RATIO_TABLE, offsets[k] + q, width, positions[k])
             sums = multiply_add(vectors.load(product, q), ratio, sums)
         gaps[k] = sum_block(sums)
         total += gaps[k]

@@ -24,7 +24,8 @@ from revealed._types import Floats
 from revealed.kernels._compile import inlined_formula
 
 BLOCK_BYTES = 64  # a cache line, and the widest register there is
-EIGHT, SIXTEEN = np.uint64(8), np.uint64(16)  # unsigned positions need no test for negative ones
+# Unsigned positions need no test for negative ones.
+TWO, THREE, FOUR, EIGHT, SIXTEEN = (np.uint64(n) for n in (2, 3, 4, 8, 16))
 
 
 class Block(types.Type):  # type: ignore[misc]  # numba has no types for mypy
@@ -230,3 +231,17 @@ def dot(x: Floats, y: Floats) -> float:
     for p in range(whole, np.uint64(x.size)):
         total = multiply_add(x[p], y[p], total)
     return total
+
+
+@inlined_formula
+def quartic_block(table: Any, i: np.uint64, width: np.uint64, u: Any) -> Any:
+    """A block of polynomials of degree four at u, by Horner's rule.
+
+    Coefficients of one polynomial stand `width` entries from one another; the constants begin at i.
+    """
+    position = repeat(u)
+    value = load(table, i + FOUR * width)
+    value = multiply_add(position, value, load(table, i + THREE * width))
+    value = multiply_add(position, value, load(table, i + TWO * width))
+    value = multiply_add(position, value, load(table, i + width))
+    return multiply_add(position, value, load(table, i))
