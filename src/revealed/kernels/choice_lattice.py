@@ -17,7 +17,7 @@ With gap_j = mu_j - mu_c the integrand is phi(z) times the product over rivals o
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
