@@ -76,7 +76,7 @@ class Answer:
     seconds: float
     effective: float
     trusted: bool
-    to_target: float
+    to_target: float | None
     off: float | None
 
 
@@ -218,7 +218,7 @@ def measure_million(count: int) -> Result:
     """Seconds of the clock for few draws and for many, and the same answer as `composite`."""
     decisions = simulate(count, 12, 3, seed=1)
     first = decisions[:COMPARED_COUNT]
-    by_default, composite = rv.fit(first), rv.fit(first, sampler="composite", draws=4 * DRAWS)
+    by_default, composite = rv.fit(first), rv.fit(first, sampler="composite", draws=2 * DRAWS)
     found: Result = {"decisions": count, "seconds": {}}
     for draws in (FEW, MANY, FEW, MANY):
         began = time.perf_counter()
@@ -239,9 +239,10 @@ def _summarise(problem: str, way: str, runs: list[Any], off: float | None) -> An
     """The medians of one way's rounds; trusted where every round was."""
     seconds = [run[3] for run in runs]
     effective = [0.0 if run[1] is None else float(ess_bulk(run[1]).min()) for run in runs]
+    # none where some round had no answer
+    answered = all(run[1] is not None for run in runs)
     to_target = [
-        s * max(1.0, TARGET_ESS / e) if e > 0 else float("nan")
-        for s, e in zip(seconds, effective, strict=True)
+        s * max(1.0, TARGET_ESS / max(e, 1.0)) for s, e in zip(seconds, effective, strict=True)
     ]
     trusted = all(run[2] for run in runs)
     return Answer(
@@ -251,7 +252,7 @@ def _summarise(problem: str, way: str, runs: list[Any], off: float | None) -> An
         median(seconds),
         median(effective),
         trusted,
-        median(to_target),
+        median(to_target) if answered else None,
         off,
     )
 
@@ -276,7 +277,7 @@ def _line(answer: Answer) -> tuple[str, ...]:
         f"{answer.seconds:.2f}",
         f"{answer.effective:,.0f}",
         "yes" if answer.trusted else "no",
-        cell(None if np.isnan(answer.to_target) else answer.to_target, ".2f"),
+        cell(answer.to_target, ".2f"),
         cell(answer.off, ".3f" if answer.way == "NUTS" else ".1f"),
     )
 
@@ -322,8 +323,9 @@ def ratios(result: Result) -> tuple[list[float], list[float], int]:
             without += 1
         elif trusted:
             to_quickest.append(ways["default"].seconds / min(trusted))
-        if "NUTS" in ways:
-            to_nuts.append(ways["NUTS"].to_target / ways["default"].to_target)
+        by_nuts = ways["NUTS"].to_target if "NUTS" in ways else None
+        if by_nuts is not None and ways["default"].to_target is not None:
+            to_nuts.append(by_nuts / ways["default"].to_target)
     return to_quickest, to_nuts, without
 
 

@@ -297,7 +297,7 @@ def test_models_are_compared(decisions: rv.Decisions) -> None:
         {
             "less": rv.fit(less, MODEL, sampler="ibis", draws=500),
             "all": rv.fit(decisions, MODEL, sampler="ibis", draws=500),
-            "by chains": rv.fit(decisions, MODEL, draws=500),
+            "by chains": rv.fit(decisions, MODEL, sampler="composite", draws=500),
         }
     )
     assert found.models[-1] == "less"

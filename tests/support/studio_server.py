@@ -82,7 +82,10 @@ class LocalStudio:
         # Connections made before the server is ready wait in the queue of the socket.
         listening.listen(128)
         self.port = listening.getsockname()[1]
-        config = uvicorn.Config(self.middleware, log_level="warning", lifespan="on")
+        # as the command does: a connection that a test has left open must not hold up the end
+        config = uvicorn.Config(
+            self.middleware, log_level="warning", lifespan="on", timeout_graceful_shutdown=10
+        )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [listening]}, daemon=True
