@@ -21,11 +21,6 @@ from tests.support.cases import label
 from tests.support.evidence_log import passed, stamp
 from tests.support.statistical_asserts import MEASURED
 
-TESTS = Path(__file__).parent
-# Folders of about half of the tests; the first ones compile nothing, the last ones some.
-COMPILES_LITTLE = (
-    "data", "io", "environments", "mdp", "plots", "web", "docs", "cli", "replication", "project",
-)  # fmt: skip
 # The same examples in every run: seeds are fixed.
 hypothesis.settings.register_profile("fixed", derandomize=True)
 hypothesis.settings.load_profile("fixed")
@@ -69,18 +64,7 @@ def proof_of(item: pytest.Item) -> dict[str, Any]:
     return {"test": item.nodeid, **said, "long": long, "stamp": stamp(item.path)}
 
 
-def compile_once(items: list[pytest.Item]) -> None:
-    """Put what compiles little into the second half, which is where a second worker begins.
-
-    A worker that met a sampler when the other did would compile the same loops; it comes to fits
-    when most of them have been compiled.
-    """
-    rank = {TESTS / name: 1 + i for i, name in enumerate(COMPILES_LITTLE)}
-    items.sort(key=lambda item: max(rank.get(folder, 0) for folder in item.path.parents))
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    compile_once(items)
     file = config.getoption("--evidence")
     if file is None:
         return

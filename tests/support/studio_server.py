@@ -31,6 +31,8 @@ PLAYER_VALUE = np.array([-0.6, -3.0, -0.2])
 PATIENCE = 600.0
 # Seconds to wait for compiled loops: several minutes on an idle machine without a cache.
 COMPILE_PATIENCE = 3600.0
+# Seconds in which a studio in this process ends, its graceful shutdown included.
+CLOSE_SECONDS = 30.0
 
 
 def features_of(state: dict[str, Any]) -> Any:
@@ -98,7 +100,8 @@ class LocalStudio:
         """Stop it, as Ctrl-C would."""
         self.http.close()
         self._server.should_exit = True
-        self._thread.join()
+        # a daemon: one that does not end must not hold up all tests
+        self._thread.join(CLOSE_SECONDS)
 
 
 OpenStudio = Callable[..., LocalStudio]
