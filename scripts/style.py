@@ -55,10 +55,12 @@ def constants(tree: ast.Module) -> Iterator[tuple[str, int]]:
             continue
         for target in targets:
             names = target.elts if isinstance(target, ast.Tuple) else [target]
+            # of several that one expression computes, each is what its element is
+            each = value.elt if isinstance(value, ast.GeneratorExp) else value
             values = (
                 value.elts
                 if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
-                else [value] * len(names)
+                else [each] * len(names)
             )
             for name, given in zip(names, values, strict=False):
                 if (
