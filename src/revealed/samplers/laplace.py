@@ -3,8 +3,9 @@
 Newton's method finds the mode of the posterior, one pass over the decisions a step. In coordinates
 in which the posterior is then about standard normal, the log-likelihood is a quadratic but for a
 smooth trifle. A pass finds it and its slope at a few dozen points, a cubic polynomial is fitted to
-them (`cubic.py`), and another pass finds its error at points it has not seen. An error of sd s
-moves the mean of any function by at most about s of its sds, by Cauchy and Schwarz:
+them (`cubic.py`), and another pass finds its error at points it has not seen, some of them far out.
+An error of sd s moves the mean of any function by at most about s of its sds, by Cauchy and
+Schwarz:
 
     |E f - E_surrogate f| <= s sd(f)
 
@@ -30,7 +31,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 from scipy.stats import chi2
 
 from revealed._types import Floats
@@ -44,7 +44,7 @@ from revealed.samplers.chunk_likelihood import (
     log_likelihoods,
     values_and_gradients,
 )
-from revealed.samplers.cubic import CubicPolynomial, count_coefficients, even_residual_sd
+from revealed.samplers.cubic import CubicPolynomial, even_residual_sd
 from revealed.samplers.executors import Executor
 from revealed.samplers.laplace_mode import NotCertified, initial_state, newton_step
 from revealed.samplers.laplace_proposals import (
@@ -52,7 +52,10 @@ from revealed.samplers.laplace_proposals import (
     Surrogate,
     SurrogateDraws,
     draw_student,
+    draw_wide,
     independence_chains,
+    log_mean_exp,
+    weighted_sd,
 )
 from revealed.samplers.laplace_settings import LAPLACE, PURPOSE
 from revealed.samplers.laplace_state import LaplaceState, Phase
@@ -97,11 +100,7 @@ class Laplace:
 
     @property
     def student_df(self) -> float:
-        """Degrees of freedom of the Student distribution that proposals come from.
-
-        Enough for tails heavier than the posterior's, and not so few that proposals lie too
-        far out.
-        """
+        """Of the proposals: tails heavier than the posterior's, and not too many far out."""
         return max(LAPLACE.min_student_df, 2.0 * len(self.resolved_prior.precision))
 
     @property
@@ -114,7 +113,7 @@ class Laplace:
         """About the share of the work that is done, as if four passes found the mode."""
         if self.state is None:
             return 0.0
-        size, newton = self._design_size(self.state.v.size), 4.0 * LAPLACE.newton_cost
+        size, newton = self._design_size, 4.0 * LAPLACE.newton_cost
         # the unit of work is one proposal in one pass; with a surrogate few are weighed
         remaining = LAPLACE.proposals_per_draw * self.wanted if size is None else 2.0 * size
         of_pass = float(self.state.chunks_done) / len(self.chunks)
@@ -187,21 +186,16 @@ class Laplace:
 
     # The surrogate
 
-    def _design_size(self, width: int) -> int | None:
-        """Points that the surrogate of so many coordinates is fitted to; None for no surrogate.
-
-        There is none where weighing proposals takes fewer evaluations.
-        """
-        equations = LAPLACE.equations_per_coefficient * count_coefficients(width)
-        size = max(LAPLACE.min_design, 2 * round(equations / (width + 1) / 2.0))
-        evaluations = 2 * size + LAPLACE.validation_points
-        pays = evaluations < LAPLACE.proposals_per_draw * self.wanted
-        return size if pays and width <= LAPLACE.max_surrogate_width else None
+    @property
+    def _design_size(self) -> int | None:
+        """Points that the surrogate is fitted to; None for no surrogate."""
+        width = len(self.resolved_prior.precision)
+        return LAPLACE.design_size(width, self.wanted, self.chunks.count)
 
     def _begin_draws(self, state: LaplaceState) -> LaplaceState:
         """The state with a mode found: a pass ahead for the surrogate, or one for proposals."""
         coordinates = self._coordinates(state)
-        size = self._design_size(len(state.centre))
+        size = self._design_size
         if size is None:
             return self._propose(state, round(LAPLACE.proposals_per_draw * self.wanted))
         # pairs x and -x tell even terms from odd ones; the first point is where the exact slope is
@@ -242,25 +236,30 @@ class Laplace:
         return np.asarray(self._coordinates(state).gradients(wrong[None])[0])
 
     def _fit_surrogate(self, state: LaplaceState) -> LaplaceState:
-        """The state with a surrogate, and a pass ahead that finds its error at draws of its own."""
+        """The state with a surrogate, and a pass ahead that finds its error elsewhere."""
         log_posterior = state.total[:, 0] + self.resolved_prior.log_density(state.new)
         state = replace(state, design_results=state.total, chunks_done=0, passes=state.passes + 1)
         # fitting takes longer than weighing proposals where it is in vain
         pairs = log_posterior[2:] - log_posterior[1]
         if even_residual_sd(state.design[2:], pairs) > LAPLACE.max_even_residual_sd:
             return self._propose(state, round(LAPLACE.proposals_per_draw * self.wanted))
-        rng, count = self._generator(PURPOSE.validation), LAPLACE.validation_points
-        x = self._surrogate(state).draw(rng, count, LAPLACE.oversampling).proposals.x
-        values = self._coordinates(state).values(x)
-        return replace(state, phase=Phase.VALIDATION, new=values, total=np.zeros(count))
+        rng, count = self._generator(PURPOSE.validation), LAPLACE.validation_size(self.chunks.count)
+        points = draw_wide(rng, self._surrogate(state), count)
+        return replace(
+            state,
+            phase=Phase.VALIDATION,
+            new=self._coordinates(state).values(points.x),
+            residual_weights=points.weights,
+            total=np.zeros(count),
+        )
 
     def _check_surrogate(self, state: LaplaceState) -> LaplaceState:
         """Judge the surrogate by its errors at points that it was not fitted to."""
-        surrogate = self._surrogate(state)
+        surrogate, weights = self._surrogate(state), state.residual_weights
         x = surrogate.coordinates.positions(state.new)
         residuals = state.total - surrogate.cubic(x)
         state = replace(state, residuals=residuals, chunks_done=0, passes=state.passes + 1)
-        error, k = float(residuals.std(ddof=1)), self._draws_of_surrogate(state).pareto_k
+        error, k = weighted_sd(residuals, weights), self._draws_of_surrogate(state).pareto_k
         good = k < LAPLACE.max_pareto_k
         if good and error <= LAPLACE.max_residual_sd:
             return replace(state, phase=Phase.DONE, from_surrogate=True)
@@ -285,11 +284,12 @@ class Laplace:
         beside them.
         """
         rng, coordinates = self._generator(1 + state.rounds), self._coordinates(state)
-        proposals = (
-            self._surrogate(state).draw(rng, count, LAPLACE.oversampling).proposals
-            if state.from_surrogate
-            else draw_student(rng, coordinates, self.student_df, count)
-        )
+        density_error = 0.0
+        if state.from_surrogate:
+            drawn = self._surrogate(state).draw(rng, count, LAPLACE.oversampling)
+            proposals, density_error = drawn.proposals, drawn.error
+        else:
+            proposals = draw_student(rng, coordinates, self.student_df, count)
         if not keep:
             state = replace(state, proposals=np.zeros((0, state.v.size)), log_weights=np.zeros(0))
         return replace(
@@ -297,6 +297,8 @@ class Laplace:
             phase=Phase.WEIGHTS,
             new=coordinates.values(proposals.x),
             log_density=proposals.log_density,
+            # of all rounds together, it is smaller than of any
+            density_error=max(density_error, state.density_error if keep else 0.0),
             total=np.zeros(count),
         )
 
@@ -356,14 +358,19 @@ class Laplace:
         state, rng = self.state, self._generator(PURPOSE.draws)
         if state.log_weights.size:
             picked = independence_chains(rng, state.log_weights, self.chains, self.draws_per_chain)
-            values, evidence, error = state.proposals[picked], *_log_mean_weight(state.log_weights)
+            values, (evidence, error) = state.proposals[picked], log_mean_exp(state.log_weights)
+            if state.from_surrogate:
+                # what they were picked from errs in the integral of the surrogate and, at most in
+                # the same sense, in what their weights add to it
+                shared = state.density_error + error / np.sqrt(LAPLACE.oversampling)
+                error = float(np.hypot(error, shared))
             k, effective = pareto_k(state.log_weights), effective_size(state.log_weights)
             evaluations = len(state.log_weights)
         else:
             drawn = self._draws_of_surrogate(state)
             values = self._coordinates(state).values(drawn.proposals.x)
             # the surrogate's integral, and what its residuals say is missing from it
-            missing, error = _log_mean_weight(state.residuals)
+            missing, error = log_mean_exp(state.residuals, state.residual_weights)
             evidence, error = drawn.log_normaliser + missing, float(np.hypot(drawn.error, error))
             k, effective = drawn.pareto_k, self.wanted / (1.0 + self.wanted * drawn.error**2)
             evaluations = 0
@@ -376,7 +383,7 @@ class Laplace:
             "decisions": self.chunks.count,
         }
         if state.residuals.size:
-            diagnostics["surrogate_error"] = float(state.residuals.std(ddof=1))
+            diagnostics["surrogate_error"] = weighted_sd(state.residuals, state.residual_weights)
         # given the value, the prior's sd has a known law, and needs no proposals
         if self.resolved_prior.scale is not None:
             stats["prior_sd"] = draw_prior_sds(rng, self.resolved_prior, values)
@@ -390,10 +397,3 @@ class Laplace:
         width = len(self.resolved_prior.precision)
         log_determinant = np.linalg.slogdet(self.resolved_prior.precision)[1]
         return float(0.5 * log_determinant - 0.5 * width * np.log(2.0 * np.pi))
-
-
-def _log_mean_weight(log_weights: Floats) -> tuple[float, float]:
-    """The logarithm of the mean of weights, and its standard error by the delta method."""
-    relative = np.exp(log_weights - log_weights.max())
-    error = relative.std(ddof=1) / relative.mean() / np.sqrt(len(relative))
-    return float(logsumexp(log_weights) - np.log(len(log_weights))), float(error)

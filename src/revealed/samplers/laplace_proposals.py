@@ -24,6 +24,9 @@ from revealed.results.psis import pareto_k
 from revealed.samplers.cubic import CubicPolynomial
 from revealed.samplers.particles import effective_size, systematic_resample
 
+MAX_NUMBERS = 2_000_000
+"""Of proposals that are made at once; for more, memory would be what they take."""
+
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
@@ -90,20 +93,27 @@ class Surrogate:
         """So many draws, picked by weight from `oversampling` times as many Student proposals.
 
         With enough of these no proposal is picked twice, so that draws are independent but for
-        what the proposals share.
+        what the proposals share. Very many are made in portions, each with its share of the draws.
         """
-        proposals = draw_student(rng, self.coordinates, self.df, oversampling * count)
-        log_weights = self.log_density(proposals.x) - proposals.log_density
-        weights = np.exp(log_weights - logsumexp(log_weights))
-        picked = rng.permutation(systematic_resample(rng, weights, count))
-        total = len(log_weights)
-        log_mean = float(logsumexp(log_weights) - np.log(total))
-        x = proposals.x[picked]
+        portions = -(-count * oversampling * len(self.coordinates.centre) // MAX_NUMBERS)
+        picked, log_weights = [], []
+        for share in np.diff(np.linspace(0, count, portions + 1).astype(np.int64)):
+            proposals = draw_student(rng, self.coordinates, self.df, oversampling * int(share))
+            log_density = self.log_density(proposals.x)
+            logs = log_density - proposals.log_density
+            keep = systematic_resample(rng, np.exp(logs - logsumexp(logs)), int(share))
+            keep = rng.permutation(keep)
+            picked.append(Proposals(proposals.x[keep], log_density[keep]))
+            log_weights.append(logs)
+        all_weights = np.concatenate(log_weights)
+        log_mean = float(logsumexp(all_weights) - np.log(len(all_weights)))
+        spread = 1.0 / effective_size(all_weights) - 1.0 / len(all_weights)
+        x, log_density = (np.concatenate(parts) for parts in zip(*picked, strict=True))
         return SurrogateDraws(
-            Proposals(x, log_weights[picked] + proposals.log_density[picked] - log_mean),
+            Proposals(x, log_density - log_mean),
             log_mean,
-            float(np.sqrt(max(1.0 / effective_size(log_weights) - 1.0 / total, 0.0))),
-            pareto_k(log_weights),
+            float(np.sqrt(max(spread, 0.0))),
+            pareto_k(all_weights),
         )
 
 
@@ -118,6 +128,46 @@ class SurrogateDraws(NamedTuple):
     log_normaliser: float
     error: float
     pareto_k: float
+
+
+class WeightedPoints(NamedTuple):
+    """Points x (n, D), and weights (n,) that add up to one."""
+
+    x: Floats
+    weights: Floats
+
+
+def draw_wide(rng: np.random.Generator, surrogate: Surrogate, count: int) -> WeightedPoints:
+    """Points that stand for a surrogate's law by their weights, and lie further out than its draws.
+
+    A surrogate is furthest from what it stands for in its tails, where few of its own draws would
+    be. The points are normal with variance 1 + sqrt(3 / D); in any dimension their weights then
+    leave about half of them effective.
+    """
+    width = len(surrogate.coordinates.centre)
+    variance = 1.0 + np.sqrt(3.0 / width)
+    x = np.sqrt(variance) * rng.standard_normal((count, width))
+    log_weights = surrogate.log_density(x) + 0.5 * (x**2).sum(axis=1) / variance
+    return WeightedPoints(x, np.exp(log_weights - logsumexp(log_weights)))
+
+
+def weighted_sd(x: Floats, weights: Floats) -> float:
+    """The sd of x, each counting by a weight; weights add up to one."""
+    spread = weights @ (x - weights @ x) ** 2
+    # one degree of freedom is lost to the mean, of as many as points are effective
+    return float(np.sqrt(spread / (1.0 - weights @ weights)))
+
+
+def log_mean_exp(logs: Floats, weights: Floats | None = None) -> tuple[float, float]:
+    """The logarithm of the mean of exp(logs), and its standard error by the delta method.
+
+    weights: what each counts for, adding up to one; None if all count the same.
+    """
+    w = np.full(len(logs), 1.0 / len(logs)) if weights is None else weights
+    relative = np.exp(logs - logs.max())
+    mean = w @ relative
+    error = np.sqrt((w**2) @ (relative - mean) ** 2 / (1.0 - w @ w)) / mean
+    return float(logs.max() + np.log(mean)), float(error)
 
 
 def independence_chains(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from revealed.samplers.cubic import count_coefficients
+
 
 @dataclass(frozen=True)
 class LaplaceSettings:
@@ -34,8 +36,9 @@ class LaplaceSettings:
     max_even_residual_sd
         Of terms of even order beyond the quadratic, above which no surrogate is fitted: of 30
         simulated problems none had a good one above it.
-    validation_points
-        Where the surrogate's error is measured; its sd is then known to about a tenth.
+    min_validation, max_validation, validation_decisions
+        Points where the surrogate's error is measured, whose sd is then known to a tenth or better:
+        as many of few decisions as make so many evaluations of one.
     max_residual_sd
         That is certified without weights: no mean is off by more than so many posterior sds.
     max_correctable_sd
@@ -69,7 +72,9 @@ class LaplaceSettings:
     design_spread: float = 1.2
     radius_tail: float = 1e-5
     max_even_residual_sd: float = 0.3
-    validation_points: int = 64
+    min_validation: int = 64
+    max_validation: int = 256
+    validation_decisions: int = 200_000
     max_residual_sd: float = 0.02
     max_correctable_sd: float = 0.5
     oversampling: int = 20
@@ -79,6 +84,22 @@ class LaplaceSettings:
     max_rounds: int = 3
     min_ess_share: float = 0.8
     newton_cost: float = 40.0
+
+    def design_size(self, width: int, draws: int, decisions: int) -> int | None:
+        """Points that a surrogate of so many coordinates is fitted to; None for no surrogate.
+
+        There is none where weighing proposals takes fewer evaluations.
+        """
+        equations = self.equations_per_coefficient * count_coefficients(width)
+        size = max(self.min_design, 2 * round(equations / (width + 1) / 2.0))
+        evaluations = 2 * size + self.validation_size(decisions)
+        pays = evaluations < self.proposals_per_draw * draws
+        return size if pays and width <= self.max_surrogate_width else None
+
+    def validation_size(self, decisions: int) -> int:
+        """Points that a surrogate of so many decisions is judged by."""
+        affordable = self.validation_decisions // decisions
+        return min(max(affordable, self.min_validation), self.max_validation)
 
 
 LAPLACE = LaplaceSettings()

@@ -37,9 +37,10 @@ class LaplaceState:
     `best`, under a prior of this `precision`; `slope` is the exact slope of the log-likelihood at
     the last v. Around the mode `centre` the posterior has about covariance root root'. The cubic
     surrogate is fitted to `design_results`, the log-likelihood and its slope at the coordinates
-    `design`; `residuals` are its errors at points it was not fitted to. Proposals `new` with their
-    `log_density` come from the surrogate or from a Student distribution; `proposals` and
-    `log_weights` are those that are weighed already.
+    `design`; `residuals` are its errors at points it was not fitted to, and `residual_weights`,
+    which add up to one, what each counts for. Proposals `new` with their `log_density` come from
+    the surrogate, whose integral is known up to a relative `density_error`, or from a Student
+    distribution; `proposals` and `log_weights` are those that are weighed already.
     """
 
     phase: Phase
@@ -52,10 +53,12 @@ class LaplaceState:
     passes: int = 0
     rounds: int = 0
     from_surrogate: bool = False
+    density_error: float = 0.0
     slope: Floats = field(default_factory=_empty)
     design: Floats = field(default_factory=_empty)
     design_results: Floats = field(default_factory=_empty)
     residuals: Floats = field(default_factory=_empty)
+    residual_weights: Floats = field(default_factory=_empty)
     centre: Floats = field(default_factory=_empty)
     root: Floats = field(default_factory=_empty)
     new: Floats = field(default_factory=_empty)
