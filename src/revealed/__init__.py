@@ -15,10 +15,11 @@ from revealed.io.read_trajectories import read_trajectories
 from revealed.mdp.process import MDP
 from revealed.mdp.random_process import random_mdp
 from revealed.models.choice import ChoiceModel
+from revealed.models.correlated_noise import CorrelatedNoise, NoiseCovariance
 from revealed.models.groups import Hierarchical, Pooled, Separate
 from revealed.models.informed import UninformedWarning
 from revealed.models.likelihood import choice_probabilities, log_likelihood
-from revealed.models.noise import CorrelatedNoise, Noise, NoiseCovariance, NormalNoise
+from revealed.models.noise import LogitNoise, Noise, NormalNoise
 from revealed.models.priors import Flat, HalfStudentT, Normal
 from revealed.models.propriety import UnboundedSkillWarning
 from revealed.models.ranking import RankingModel
@@ -53,6 +54,7 @@ __all__ = [
     "Hierarchical",
     "HierarchicalPosterior",
     "Known",
+    "LogitNoise",
     "MDPPosterior",
     "Noise",
     "NoiseCovariance",

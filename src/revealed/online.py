@@ -19,9 +19,9 @@ from revealed._validation import Seed, as_generator, as_seed_number, check_count
 from revealed.data.decisions import Block, Decisions
 from revealed.io.netcdf import read_file, write_file
 from revealed.models.choice import ChoiceModel
+from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.models.description import from_description
 from revealed.models.groups import Pooled
-from revealed.models.noise import CorrelatedNoise
 from revealed.results.base import Posterior
 from revealed.results.classes import make_posterior
 from revealed.results.load import read_posterior

@@ -32,7 +32,7 @@ from revealed.api import fit
 from revealed.data import matrix
 from revealed.data.decisions import Decisions
 from revealed.models.choice import ChoiceModel
-from revealed.models.noise import CorrelatedNoise
+from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.online import MIN_PARTICLES, OnlineLearner
 from revealed.results.prediction import Prediction
 

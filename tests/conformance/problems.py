@@ -20,8 +20,9 @@ from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.data.trajectories import Trajectory
 from revealed.kernels.population import SD_PRIOR_DF, draw_inverse_wishart
+from revealed.models.correlated_noise import ResolvedNoise, resolve_noise
 from revealed.models.likelihood import posterior_mode
-from revealed.models.noise import Noise, ResolvedNoise, resolve_noise
+from revealed.models.noise import Noise
 from revealed.models.priors import resolve_prior
 from revealed.samplers.hierarchical import scale_groups
 from revealed.samplers.model_kind import Model, ModelKind, kind_of

@@ -16,7 +16,7 @@ import pytest
 import revealed as rv
 from revealed._types import Floats, Ints
 from revealed.kernels.hierarchical_gibbs import iterate
-from revealed.models.noise import resolve_noise
+from revealed.models.correlated_noise import resolve_noise
 from revealed.models.priors import resolve_prior
 from revealed.samplers import hierarchical_gibbs
 from revealed.samplers.ghk_hmc import GHKSampler

@@ -12,7 +12,7 @@ import pytest
 
 import revealed as rv
 from revealed._types import Floats
-from revealed.models.noise import resolve_noise
+from revealed.models.correlated_noise import resolve_noise
 from revealed.models.priors import resolve_prior
 from revealed.samplers.covariance_gibbs import CovarianceGibbsSampler
 from revealed.samplers.ghk_hmc import GHKSampler

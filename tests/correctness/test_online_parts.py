@@ -15,7 +15,7 @@ import pytest
 import revealed as rv
 from revealed._types import Floats, Ints
 from revealed.kernels.population import draw_inverse_wishart
-from revealed.models.noise import NoiseCovariance
+from revealed.models.correlated_noise import NoiseCovariance
 from revealed.results.diagnostics import mcse_mean
 from revealed.samplers.correlated_law import CorrelatedLaw
 from revealed.samplers.particle_filter import make_law

@@ -21,7 +21,7 @@ from revealed.api import NotConvergedWarning
 from revealed.io import atomic as _files
 from revealed.io.atomic import atomic_open, atomic_write
 from revealed.io.checkpoints import CHECKPOINTS, Checkpoint, read_checkpoint
-from revealed.models.noise import resolve_noise
+from revealed.models.correlated_noise import resolve_noise
 from revealed.models.priors import resolve_prior
 from revealed.models.propriety import UnboundedSkillWarning
 from revealed.samplers import run as running

@@ -14,7 +14,7 @@ import revealed as rv
 from revealed._types import Floats
 from revealed.kernels.ghk import log_cdf_pairs
 from revealed.kernels.ghk_posterior import log_posterior
-from revealed.models.noise import resolve_noise
+from revealed.models.correlated_noise import resolve_noise
 from revealed.models.priors import resolve_prior
 from revealed.samplers.ghk_hmc import GHKSampler
 from revealed.samplers.model_kind import kind_of

@@ -21,8 +21,8 @@ from revealed.data.decisions import Decisions
 from revealed.data.rankings import Rankings
 from revealed.data.trajectories import Trajectories
 from revealed.models.choice import ChoiceModel
+from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.models.groups import Hierarchical, Separate
-from revealed.models.noise import CorrelatedNoise
 from revealed.models.priors import Flat, HalfStudentT, Normal
 from revealed.models.ranking import RankingModel
 from revealed.models.transitions import Dirichlet

@@ -13,7 +13,7 @@ import revealed as rv
 from revealed._types import Floats
 from revealed.data.decisions import Block, Decisions
 from revealed.kernels.hmc import PathOutcome
-from revealed.models.noise import resolve_noise
+from revealed.models.correlated_noise import resolve_noise
 from revealed.models.priors import ResolvedPrior, resolve_prior
 from revealed.samplers.base import State
 from revealed.samplers.ghk_hmc import GHKSampler

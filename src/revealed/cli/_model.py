@@ -39,7 +39,8 @@ def choose_prior(
 
 def choose_noise(noise: str, base: str | None) -> Any:
     """The noise that the options ask for."""
-    from revealed.models.noise import CorrelatedNoise, NormalNoise
+    from revealed.models.correlated_noise import CorrelatedNoise
+    from revealed.models.noise import NormalNoise
 
     if noise not in ("normal", "correlated"):
         raise ValueError(f"--noise must be normal or correlated; it is {noise!r}")
@@ -78,7 +79,7 @@ def with_base_of(model: Any, decisions: Any) -> Any:
 
     What is no label of theirs is left as it is, and refused where the model meets the data.
     """
-    from revealed.models.noise import CorrelatedNoise
+    from revealed.models.correlated_noise import CorrelatedNoise
 
     noise, actions = model.noise, getattr(decisions, "actions", None)
     if not isinstance(noise, CorrelatedNoise) or noise.base is None or actions is None:

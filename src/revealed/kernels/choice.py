@@ -1,24 +1,31 @@
 """The probability of choices under a noise: which loops work it out.
 
 Normal noise has loops of its own, `choice_fast.py` and `choice_exact.py`; any other has a formula,
-which `choice_formula.py` evaluates decision by decision. Loops choose between the two when they are
+which `choice_formula.py` evaluates decision by decision, that of logit noise also `choice_logit.py`
+for all decisions together. Loops choose between the two when they are
 compiled, by the type of their noise; what is called from Python chooses when it is called.
 """
 
 from typing import Any
 
 import numpy as np
-from numba import types
 from numba.extending import overload
 
 from revealed._types import Floats, Ints
-from revealed.kernels import choice_exact, choice_fast, choice_formula, mean_probabilities
+from revealed.kernels import (
+    choice_exact,
+    choice_fast,
+    choice_formula,
+    choice_logit,
+    mean_probabilities,
+)
 from revealed.kernels._compile import compiled
 from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex
 from revealed.kernels.design import Design, multiply, transpose_multiply
-from revealed.kernels.noise import NoiseArguments
+from revealed.kernels.noise import NoiseArguments, formula_of
 
 normal_log_likelihood = choice_fast.log_likelihood
+logit_log_likelihood = choice_logit.log_likelihood
 formula_log_likelihood = choice_formula.log_likelihood
 
 
@@ -52,6 +59,16 @@ def _choose_log_likelihood(
     ) -> float:
         return normal_log_likelihood(utility_gap, rival_index, workspace, floor, slope)
 
+    def under_logit_noise(
+        noise: NoiseArguments,
+        utility_gap: Floats,
+        rival_index: RivalIndex,
+        workspace: ChoiceWorkspace,
+        floor: float,
+        slope: Floats,
+    ) -> float:
+        return logit_log_likelihood(noise, utility_gap, rival_index, workspace, floor, slope)
+
     def by_formula(
         noise: NoiseArguments,
         utility_gap: Floats,
@@ -62,8 +79,10 @@ def _choose_log_likelihood(
     ) -> float:
         return formula_log_likelihood(noise, utility_gap, rival_index, workspace, floor, slope)
 
-    kind = noise.types[noise.fields.index("kind")]
-    return under_normal_noise if isinstance(kind, types.NoneType) else by_formula
+    kind = formula_of(noise)
+    if kind is None:
+        return under_normal_noise
+    return under_logit_noise if kind.is_logit else by_formula
 
 
 @compiled
@@ -123,6 +142,8 @@ def all_probabilities(noise: NoiseArguments, mu: Floats, start: Ints, out: Float
     """Write the probability of every action of every decision into out (P,)."""
     if noise.kind is None:
         choice_exact.all_probabilities(mu, start, out)
+    elif noise.is_logit:
+        choice_logit.all_probabilities(mu, start, out)
     else:
         choice_formula.all_probabilities(noise, mu, start, out)
 
@@ -140,5 +161,5 @@ def add_probabilities(
         return
     one = np.empty(len(mu))
     for s in range(mu.shape[1]):
-        choice_formula.all_probabilities(noise, np.ascontiguousarray(mu[:, s]), start, one)
+        all_probabilities(noise, np.ascontiguousarray(mu[:, s]), start, one)
         out[:, batch[s]] += one

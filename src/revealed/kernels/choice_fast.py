@@ -49,6 +49,7 @@ class ChoiceWorkspace(NamedTuple):
 
     rivals, gaps, multiplicity: the rivals that matter, their positions among all, utility gaps and
     copies. nodes: the integrand. repeated_gaps, node_weights, node_ratios: for the exact rule.
+    exponentials: of the gaps of some decisions, under logit noise.
     """
 
     rivals: Ints
@@ -58,6 +59,11 @@ class ChoiceWorkspace(NamedTuple):
     repeated_gaps: Floats
     node_weights: Floats
     node_ratios: Floats
+    exponentials: Floats
+
+
+# Rivals whose exponentials are taken together: they fit into the fastest memory of a core.
+EXPONENTIALS_AT_A_TIME = 2048
 
 
 def make_choice_workspace(rival_index: RivalIndex) -> ChoiceWorkspace:
@@ -73,6 +79,7 @@ def make_choice_workspace(rival_index: RivalIndex) -> ChoiceWorkspace:
         np.empty(round(most_copies)),
         np.empty(EXACT_RULE.many_rivals_intervals + 1),
         np.empty(EXACT_RULE.many_rivals_intervals + 1),
+        np.empty(max(most_rivals, EXPONENTIALS_AT_A_TIME) + 8),
     )
 
 
@@ -144,7 +151,7 @@ def log_likelihood(
     (R,), unless that is empty.
     """
     start, all_multiplicity, weight = rival_index
-    rivals, gaps, multiplicity, nodes, repeated_gaps, node_weights, node_ratios = workspace
+    rivals, gaps, multiplicity, nodes, repeated_gaps, node_weights, node_ratios, _ = workspace
     with_slopes = slope.size > 0
     slope[:] = 0.0
     result = 0.0

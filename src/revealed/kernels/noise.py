@@ -31,6 +31,7 @@ from numba import types
 from numba.extending import NativeValue, models, overload, register_model, typeof_impl, unbox
 
 from revealed._types import Floats
+from revealed.kernels import logit
 from revealed.kernels._compile import NO_WRAPPERS, compile_formula
 
 LogProbability = Callable[[Floats, Floats, Floats], float]
@@ -53,6 +54,11 @@ class NoiseKind:
     log_probability: LogProbability
     curvature: Curvature | None
 
+    @property
+    def is_logit(self) -> bool:
+        """Whether it is logit noise, which has loops of its own (`choice_logit.py`)."""
+        return self.log_probability is logit.log_probability
+
 
 class NoiseArguments(NamedTuple):
     """A noise as loops take it.
@@ -68,6 +74,11 @@ class NoiseArguments(NamedTuple):
     def is_normal(self) -> bool:
         """Whether the noise of every action is standard normal and independent."""
         return self.kind is None
+
+    @property
+    def is_logit(self) -> bool:
+        """Whether choices follow the logit model."""
+        return self.kind is not None and self.kind.is_logit
 
     @property
     def is_log_concave(self) -> bool:
@@ -158,9 +169,13 @@ def _referred(names: tuple[str, ...], variables: dict[str, Any]) -> list[Any]:
     return direct + [inside[name] for inside in modules for name in names if name in inside]
 
 
-def _formula_of(noise: Any) -> NoiseKind:
-    """The formula that a loop is compiled for, by the type of its `NoiseArguments`."""
-    return NoiseType.kinds[noise.types[noise.fields.index("kind")]]
+def formula_of(noise: Any) -> NoiseKind | None:
+    """The formula that a loop is compiled for, by the type of its `NoiseArguments`.
+
+    None for normal noise.
+    """
+    kind = noise.types[noise.fields.index("kind")]
+    return None if isinstance(kind, types.NoneType) else NoiseType.kinds[kind]
 
 
 # Written into the loops that call them: so machine code of two formulas never shares a name.
@@ -178,7 +193,9 @@ def log_probability(noise: NoiseArguments, gaps: Floats, slopes: Floats) -> floa
 
 @overload_within(log_probability)  # type: ignore[untyped-decorator]
 def _choose_log_probability(noise: Any, gaps: Any, slopes: Any) -> Any:
-    formula: LogProbability = compile_formula(_formula_of(noise).log_probability)
+    kind = formula_of(noise)
+    assert kind is not None
+    formula: LogProbability = compile_formula(kind.log_probability)
 
     def call_formula(noise: NoiseArguments, gaps: Floats, slopes: Floats) -> float:
         return formula(gaps, noise.parameters, slopes)
@@ -197,7 +214,8 @@ def write_hessian(noise: NoiseArguments, gaps: Floats, hessian: Floats) -> None:
 
 @overload_within(write_hessian)  # type: ignore[untyped-decorator]
 def _choose_hessian(noise: Any, gaps: Any, hessian: Any) -> Any:
-    kind = _formula_of(noise)
+    kind = formula_of(noise)
+    assert kind is not None
     if kind.curvature is None:
         return _differentiate_slopes
     curvature = compile_formula(kind.curvature)

@@ -12,6 +12,7 @@ instructions load, multiply and add; its sum is taken by halves,
 on the machine alone. None of these are called from Python: they exist only in compiled loops.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -245,3 +246,46 @@ def quartic_block(table: Any, i: np.uint64, width: np.uint64, u: Any) -> Any:
     value = multiply_add(position, value, load(table, i + TWO * width))
     value = multiply_add(position, value, load(table, i + width))
     return multiply_add(position, value, load(table, i))
+
+
+@instruction
+def exp_block(_: Any, x: Any) -> tuple[Any, Callable[..., Any]]:
+    """The exponentials of a block, each right to two units in the last place.
+
+    exp(x) = 2^k exp(r) with |r| at most log(2) / 2. Beyond +-700 it is that of +-700, so that no
+    number overflows or loses digits.
+    """
+    _require(isinstance(x, Block) and x.scalar == types.float64, "a block of doubles")
+    # 1.5 * 2^52, added to a number, leaves its nearest whole number in the last bits
+    shifter, largest, mantissa_bits = 6755399441055744.0, 700.0, 52
+    # log(2) in two parts: the first has few digits, so that k times it is exact
+    log_2, log_2_rest = 0.693145751953125, 1.4286068203094172e-06
+    # Taylor's series; the first term that is left out is below 2e-16
+    coefficients = [1.0 / math.factorial(n) for n in range(13)]
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = context.get_value_type(x)
+        whole_type = ir.VectorType(ir.IntType(64), x.count)
+
+        def constant(number: float) -> Any:
+            return vector([number] * x.count)
+
+        def clip(value: Any, comparison: str, bound: float) -> Any:
+            beyond = builder.fcmp_ordered(comparison, value, constant(bound))
+            return builder.select(beyond, constant(bound), value)
+
+        value = clip(clip(arguments[0], ">", largest), "<", -largest)
+        shifted = _fused(builder, value, constant(1.0 / math.log(2.0)), constant(shifter))
+        k = builder.fsub(shifted, constant(shifter))
+        r = _fused(builder, k, constant(-log_2), value)
+        r = _fused(builder, k, constant(-log_2_rest), r)
+        total = constant(coefficients[-1])
+        for coefficient in coefficients[-2::-1]:
+            total = _fused(builder, total, r, constant(coefficient))
+        # times 2^k: k is added to the exponent
+        places = whole_type([mantissa_bits] * x.count)
+        exponent = builder.shl(builder.bitcast(shifted, whole_type), places)
+        scaled = builder.add(builder.bitcast(total, whole_type), exponent)
+        return builder.bitcast(scaled, vector)
+
+    return x(x), generate

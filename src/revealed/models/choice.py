@@ -24,14 +24,9 @@ from revealed.data.trajectories import Trajectories
 from revealed.io.parquet_folder import ParquetDecisions
 from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.models.base import Parameter
+from revealed.models.correlated_noise import CorrelatedNoise, ResolvedNoise, resolve_noise
 from revealed.models.groups import Groups, Hierarchical, Pooled, Separate
-from revealed.models.noise import (
-    CorrelatedNoise,
-    Noise,
-    NormalNoise,
-    ResolvedNoise,
-    resolve_noise,
-)
+from revealed.models.noise import Noise, NormalNoise
 from revealed.models.priors import DEFAULT_SD, Flat, Normal, Prior, ResolvedPrior, resolve_prior
 from revealed.models.propriety import find_unbounded_direction
 from revealed.models.transitions import (

@@ -10,9 +10,10 @@ from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.kernels import choice
 from revealed.kernels.noise import NoiseArguments
+from revealed.models.correlated_noise import NoiseCovariance
 from revealed.models.ghk_probabilities import ghk_log_probabilities, normalise
 from revealed.models.likelihood import log_likelihood, mean_utilities
-from revealed.models.noise import Noise, NoiseCovariance, as_kernel
+from revealed.models.noise import Noise, as_kernel
 
 
 @dataclass(frozen=True)

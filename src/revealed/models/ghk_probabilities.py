@@ -12,7 +12,7 @@ import numpy as np
 from revealed._types import Bools, Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.kernels import ghk
-from revealed.models.noise import NoiseCovariance
+from revealed.models.correlated_noise import NoiseCovariance
 
 
 def ghk_log_probabilities(

@@ -15,17 +15,16 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
-import scipy.sparse as sp
 
 from revealed._types import Bools, Floats, Ints
 from revealed.data.decisions import Decisions, Rows
 from revealed.kernels import choice
-from revealed.kernels.choice_formula import write_information
-from revealed.kernels.choice_information import add_information_dense, add_information_sparse
 from revealed.kernels.interrupt import raise_if_stopping
 from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.models.correlated_noise import NoiseCovariance
 from revealed.models.ghk_probabilities import ghk_log_probabilities, normalise
-from revealed.models.noise import Noise, NoiseCovariance, as_kernel
+from revealed.models.information import information_matrix
+from revealed.models.noise import Noise, as_kernel
 from revealed.models.priors import ResolvedPrior
 
 
@@ -332,36 +331,7 @@ def _derivatives(
     slopes = np.empty(len(mu))
     value = choice.log_likelihood_and_gradient(noise, mu, d.start, chosen_row, slopes)
     gradient = d.rows.T @ (np.repeat(weight, d.sizes) * slopes)
-    if not noise.is_normal:
-        return value, gradient, _information(d, chosen_row, mu, weight, noise)
-    information = np.zeros((len(v), len(v)))
-    if sp.issparse(d.rows):
-        indptr, indices = d.rows.indptr.astype(np.int64), d.rows.indices.astype(np.int64)
-        add_information_sparse(
-            mu, d.start, chosen_row, weight, indptr, indices, d.rows.data, information
-        )
-    else:
-        add_information_dense(mu, d.start, chosen_row, weight, d.rows, information)
-    return value, gradient, information
-
-
-def _information(
-    d: Decisions, chosen_row: Ints, mu: Floats, weight: Floats, noise: NoiseArguments
-) -> Floats:
-    """(K, K) minus the Hessian of the weighted log-likelihood, by the formula of a noise.
-
-    rows' W rows, W having a square for each decision, its second derivatives in mu (P,).
-    """
-    squares = np.empty(int((d.sizes**2).sum()))
-    write_information(noise, mu, d.start, chosen_row, weight, squares)
-    # W in compressed sparse form: each row has as many entries as its decision has rows.
-    lengths = np.repeat(d.sizes, d.sizes)
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    first = np.repeat(d.start[:-1], d.sizes)
-    indices = np.arange(len(squares)) + np.repeat(first - indptr[:-1], lengths)
-    curvature = sp.csr_array((squares, indices, indptr), shape=(len(mu), len(mu)))
-    information = d.rows.T @ (curvature @ d.rows)
-    return np.asarray(information.toarray() if sp.issparse(information) else information)
+    return value, gradient, information_matrix(d, chosen_row, mu, weight, noise)
 
 
 def _newton_step(information: Floats, gradient: Floats) -> tuple[Floats, float]:

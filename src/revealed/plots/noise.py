@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from revealed.models.noise import NoiseCovariance
+from revealed.models.correlated_noise import NoiseCovariance
 from revealed.plots.check import check_class
 from revealed.plots.style import PALETTE, finish, new_figure, shorten, style
 from revealed.results.base import Posterior

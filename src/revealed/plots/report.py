@@ -19,7 +19,7 @@ from revealed.data.decisions import Decisions
 from revealed.data.rankings import Rankings
 from revealed.data.trajectories import Trajectories
 from revealed.io.atomic import atomic_write
-from revealed.models.noise import CorrelatedNoise
+from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.models.ranking import RankingModel
 from revealed.plots.check import check_posterior
 from revealed.plots.report_html import document

@@ -8,7 +8,7 @@ import numpy as np
 
 from revealed._types import Floats, Ints
 from revealed.data.rankings import Rankings
-from revealed.models.noise import NoiseCovariance
+from revealed.models.correlated_noise import NoiseCovariance
 from revealed.models.propriety import unbounded_skills, unbounded_team_direction
 from revealed.plots.columns import columns_to_show, prior_moments
 from revealed.plots.noise import noise_correlations

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from revealed.models.choice import ChoiceModel
+from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.models.groups import Groups, Hierarchical, Separate
-from revealed.models.noise import CorrelatedNoise
 from revealed.models.priors import DEFAULT_SD, Flat, HalfStudentT, Prior
 from revealed.models.ranking import RankingModel
 from revealed.models.transitions import Dirichlet

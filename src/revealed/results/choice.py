@@ -10,9 +10,10 @@ from revealed._types import Bools, Floats, Ints
 from revealed._validation import Seed
 from revealed.data.decisions import Decisions
 from revealed.data.unique import choice_labels, find_kinds
+from revealed.models.correlated_noise import NoiseCovariance, ResolvedNoise
 from revealed.models.drawn_probabilities import log_probabilities_of_choices
 from revealed.models.likelihood import log_likelihood
-from revealed.models.noise import Noise, NoiseCovariance, ResolvedNoise
+from revealed.models.noise import Noise
 from revealed.models.priors import Prior, ResolvedPrior
 from revealed.results.base import Columns, Posterior
 from revealed.results.drawn_noise import drawn_noise, resolved_noise, with_noise_columns

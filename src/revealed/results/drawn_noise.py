@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from revealed.models.choice import ChoiceModel
-from revealed.models.noise import Noise, NoiseCovariance, ResolvedNoise
+from revealed.models.correlated_noise import NoiseCovariance, ResolvedNoise
+from revealed.models.noise import Noise
 from revealed.results.base import Columns, Posterior
 
 

@@ -21,10 +21,11 @@ from revealed.data.decisions import Decisions
 from revealed.data.groups import decisions_by_group, group_labels
 from revealed.data.unique import choice_labels, find_kinds
 from revealed.models.choice import ChoiceModel
+from revealed.models.correlated_noise import CorrelatedNoise, NoiseCovariance
 from revealed.models.drawn_probabilities import log_probabilities_of_choices
 from revealed.models.groups import Pooled
 from revealed.models.likelihood import log_likelihood, posterior_mode
-from revealed.models.noise import CorrelatedNoise, Noise, NoiseCovariance
+from revealed.models.noise import Noise
 from revealed.models.priors import Normal, ResolvedPrior, coordinates, resolve_prior
 from revealed.results.base import Columns, Posterior
 from revealed.results.choice import ChoicePosterior, fixed_coefficients

@@ -16,8 +16,9 @@ from revealed.data.rankings import Rankings
 from revealed.data.trajectories import Trajectories
 from revealed.io.old_files import prior_fields
 from revealed.models.choice import ChoiceModel
+from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.models.groups import Hierarchical
-from revealed.models.noise import CorrelatedNoise, NormalNoise
+from revealed.models.noise import NormalNoise
 from revealed.models.priors import Flat, HalfStudentT, Normal, Prior
 from revealed.models.ranking import RankingModel
 from revealed.models.transitions import Dirichlet

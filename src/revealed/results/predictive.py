@@ -28,9 +28,10 @@ from revealed._types import Floats, Ints
 from revealed._validation import Seed, as_generator
 from revealed.data.decisions import Decisions
 from revealed.data.unique import find_kinds
+from revealed.models.correlated_noise import NoiseCovariance
 from revealed.models.drawn_probabilities import LIMITS, DrawnProbabilities
 from revealed.models.likelihood import log_likelihood
-from revealed.models.noise import Noise, NoiseCovariance, as_kernel
+from revealed.models.noise import Noise, as_kernel
 from revealed.results.averaging import Average, average_probabilities, point_probabilities
 from revealed.results.draw_batches import (
     DrawBatches,

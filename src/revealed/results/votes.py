@@ -8,7 +8,8 @@ import numpy as np
 
 from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
-from revealed.models.noise import Noise, NoiseCovariance, NormalNoise
+from revealed.models.correlated_noise import NoiseCovariance
+from revealed.models.noise import Noise, NormalNoise
 from revealed.results.actions import first_best
 from revealed.results.averaging import Average
 from revealed.results.draw_batches import DrawBatches

@@ -24,8 +24,8 @@ from revealed.kernels.ghk_hmc import WhitenedGHK, log_weights_of_particles, move
 from revealed.kernels.ghk_posterior import GHKLogPosterior, make_workspace
 from revealed.kernels.hmc import PathPlan, init_dual_averaging
 from revealed.kernels.population import draw_inverse_wishart
+from revealed.models.correlated_noise import NoiseCovariance, ResolvedNoise
 from revealed.models.likelihood import choice_probabilities
-from revealed.models.noise import NoiseCovariance, ResolvedNoise
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.adaptation import covariance_roots
 from revealed.samplers.base import Draws

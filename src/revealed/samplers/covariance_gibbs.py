@@ -20,8 +20,8 @@ from revealed.kernels.covariance_gibbs import (
     NoisePrior,
     sample_chain,
 )
+from revealed.models.correlated_noise import ResolvedNoise
 from revealed.models.likelihood import posterior_mode
-from revealed.models.noise import ResolvedNoise
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.base import Draws, State, Stats
 

@@ -28,8 +28,8 @@ from revealed.kernels.ghk_posterior import (
 )
 from revealed.kernels.hmc import PathPlan, init_dual_averaging, make_path_statistics
 from revealed.kernels.interrupt import raise_if_stopping
+from revealed.models.correlated_noise import ResolvedNoise
 from revealed.models.likelihood import at_likely_scale, posterior_mode
-from revealed.models.noise import ResolvedNoise
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.adaptation import (
     WindowPlan,

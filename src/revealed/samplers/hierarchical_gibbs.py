@@ -20,7 +20,7 @@ from revealed.data.decisions import Decisions
 from revealed.kernels.hierarchical_gibbs import HierarchicalState, HierarchicalUtilities, iterate
 from revealed.kernels.interrupt import raise_if_stopping
 from revealed.kernels.population import PopulationPrior
-from revealed.models.noise import ResolvedNoise
+from revealed.models.correlated_noise import ResolvedNoise
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.base import Draws, State, Stats
 from revealed.samplers.covariance_gibbs import (

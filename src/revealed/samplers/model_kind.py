@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from revealed.models.choice import ChoiceModel, ResolvedChoiceModel
+from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.models.groups import Hierarchical
-from revealed.models.noise import CorrelatedNoise
 from revealed.models.priors import Flat, Normal
 from revealed.models.ranking import RankingModel, ResolvedRankingModel
 from revealed.models.transitions import Dirichlet

@@ -12,8 +12,8 @@ from revealed._types import Floats
 from revealed.data.decisions import Decisions
 from revealed.data.groups import group_labels
 from revealed.models.choice import ChoiceModel
+from revealed.models.correlated_noise import CorrelatedNoise, check_labels_unique
 from revealed.models.groups import Pooled
-from revealed.models.noise import CorrelatedNoise, check_labels_unique
 from revealed.samplers.particles import dense_rows
 
 CheckedDecision = tuple[Floats, int, Hashable, Sequence[Any]]

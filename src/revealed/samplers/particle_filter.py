@@ -12,8 +12,9 @@ from revealed.data.decisions import Decisions
 from revealed.io.netcdf import Variables
 from revealed.kernels.noise import NORMAL
 from revealed.models.choice import ChoiceModel
+from revealed.models.correlated_noise import CorrelatedNoise, resolve_noise
 from revealed.models.groups import Hierarchical
-from revealed.models.noise import CorrelatedNoise, Noise, resolve_noise
+from revealed.models.noise import Noise
 from revealed.models.priors import resolve_prior
 from revealed.models.transitions import Dirichlet
 from revealed.samplers.base import Draws, Stats
