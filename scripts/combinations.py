@@ -34,6 +34,7 @@ DATA = {
 }
 NOISES = {
     "normal": "`NormalNoise()`",
+    "logit": "`LogitNoise()`",
     "other": "another `Noise`",
     "correlated": "`CorrelatedNoise()`",
 }

@@ -141,9 +141,10 @@ def fitting_functions() -> list[str]:
 
 def model_name(kind: ModelKind) -> str:
     """What the certificate calls a kind of model; that of separate groups is of each of them."""
-    if kind.noise == "other":
+    if kind.noise in ("logit", "other"):
         whose = "population" if kind.groups == "hierarchical" else "choices"
-        return f"{whose if kind.data == 'decisions' else 'unknown transitions'}, another noise"
+        law = "logit noise" if kind.noise == "logit" else "another noise"
+        return f"{whose if kind.data == 'decisions' else 'unknown transitions'}, {law}"
     if kind.data == "trajectories":
         return "unknown transitions"
     if kind.data == "rankings":

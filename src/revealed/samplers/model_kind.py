@@ -14,6 +14,7 @@ from revealed.models.transitions import Dirichlet
 Model = ChoiceModel | RankingModel
 ResolvedModel = ResolvedChoiceModel | ResolvedRankingModel
 PriorKind = Literal["normal", "flat", "inferred sd"]
+NoiseName = Literal["normal", "logit", "other", "correlated"]
 
 
 class ModelKind(NamedTuple):
@@ -24,7 +25,7 @@ class ModelKind(NamedTuple):
 
     data: Literal["decisions", "trajectories", "rankings"]
     prior: PriorKind
-    noise: Literal["normal", "other", "correlated"] = "normal"
+    noise: NoiseName = "normal"
     groups: Literal["pooled", "hierarchical"] = "pooled"
 
     def __str__(self) -> str:
@@ -32,6 +33,7 @@ class ModelKind(NamedTuple):
         words = {
             "trajectories": "unknown transitions",
             "rankings": "rankings",
+            "logit": "logit noise",
             "other": "independent noise that is not normal",
             "correlated": "correlated noise",
             "hierarchical": "hierarchical groups",
@@ -56,16 +58,14 @@ def kind_of(model: Model) -> ModelKind:
         if isinstance(prior, Normal) and prior.infers_sd
         else "normal"
     )
-    noise_kind: Literal["normal", "other", "correlated"] = (
-        "correlated"
-        if isinstance(model.noise, CorrelatedNoise)
-        else "normal"
-        if model.noise.kernel().is_normal
-        else "other"
-    )
+    if isinstance(model.noise, CorrelatedNoise):
+        noise: NoiseName = "correlated"
+    else:
+        law = model.noise.kernel()
+        noise = "normal" if law.is_normal else "logit" if law.is_logit else "other"
     return ModelKind(
         "trajectories" if isinstance(model.transitions, Dirichlet) else "decisions",
         prior_kind,
-        noise_kind,
+        noise,
         "hierarchical" if isinstance(model.groups, Hierarchical) else "pooled",
     )
