@@ -18,6 +18,7 @@ from revealed.models.choice import ChoiceModel
 from revealed.models.correlated_noise import CorrelatedNoise, NoiseCovariance
 from revealed.models.groups import Hierarchical, Pooled, Separate
 from revealed.models.informed import UninformedWarning
+from revealed.models.lapse import Beta, KnownLapse, Lapse
 from revealed.models.likelihood import choice_probabilities, log_likelihood
 from revealed.models.noise import LogitNoise, Noise, NormalNoise
 from revealed.models.priors import Flat, HalfStudentT, Normal
@@ -41,6 +42,7 @@ from revealed.samplers.registry import samplers_for
 __version__ = "0.2.0"
 __all__ = [
     "MDP",
+    "Beta",
     "Block",
     "ChoiceModel",
     "ChoicePosterior",
@@ -54,6 +56,8 @@ __all__ = [
     "Hierarchical",
     "HierarchicalPosterior",
     "Known",
+    "KnownLapse",
+    "Lapse",
     "LogitNoise",
     "MDPPosterior",
     "Noise",

@@ -233,6 +233,7 @@ def _try_laplace(
             raise
         # the checkpoint may belong to the chains that took over in an earlier run
         return None, settings.resume
+    draws = resolved.name_draws(draws)
     made = make_posterior(resolved.model, resolved.data, draws, "laplace", stats, recorded)
     # chains may do better, but not where draws are too few for any answer to be trusted
     enough = settings.draws >= 2 * CONVERGENCE.min_ess_per_chain
@@ -268,9 +269,10 @@ def _fit_chains(
         sampler,
         recorded,
         *resolved.fingerprint_parts,
-        init=check_init(particular["init"], settings.chains, width),
+        init=resolved.start_at(check_init(particular["init"], settings.chains, width)),
     )
     draws, stats = run.collect()
+    draws = resolved.name_draws(draws)
     recorded["complete"] = complete
     return make_posterior(resolved.model, resolved.data, draws, entry.name, stats, recorded)
 

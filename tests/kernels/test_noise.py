@@ -245,7 +245,7 @@ def test_what_wants_normal_noise_or_a_concave_likelihood_is_refused() -> None:
 
 
 def test_a_noise_is_sent_to_another_process_with_its_formula() -> None:
-    kernel = LOGISTIC.kernel()
+    kernel = LOGISTIC.law()
     sent: NoiseArguments = pickle.loads(pickle.dumps(kernel))
     assert numba.typeof(sent) == numba.typeof(kernel)
     assert numba.typeof(LogitNoise().kernel()) != numba.typeof(CurvedLogitNoise().kernel())

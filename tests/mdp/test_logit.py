@@ -25,8 +25,8 @@ def test_expected_maximum_is_a_log_sum_of_exponentials() -> None:
     for x, (low, high) in enumerate(itertools.pairwise(START)):
         if high > low:
             exact[:, x] = logsumexp(U[:, low:high], axis=1)
-    np.testing.assert_allclose(expected_maximum(U, START, LOGIT.kernel()), exact, rtol=1e-14)
-    mean, shares = expected_maximum_and_shares(U, START, LOGIT.kernel())
+    np.testing.assert_allclose(expected_maximum(U, START, LOGIT.law()), exact, rtol=1e-14)
+    mean, shares = expected_maximum_and_shares(U, START, LOGIT.law())
     np.testing.assert_allclose(mean, exact, rtol=1e-14)
     np.testing.assert_allclose(shares[:, 3:], softmax(U[:, 3:], axis=1), rtol=1e-14)
     assert not np.allclose(expected_maximum(U, START, NORMAL)[:, 3], exact[:, 3])
@@ -36,7 +36,7 @@ def test_expected_maximum_is_that_of_noise_with_mean_zero() -> None:
     """Drawn: the maximum of utilities with Gumbel noise, less the noise's own mean."""
     u, rng = np.array([0.3, -0.5, 1.0]), np.random.default_rng(3)
     best = (u + LOGIT.sample(rng, (200_000, 3)) - np.euler_gamma).max(axis=1)
-    exact = expected_maximum(u, np.array([0, 3]), LOGIT.kernel())
+    exact = expected_maximum(u, np.array([0, 3]), LOGIT.law())
     assert_scores((best.mean() - exact) / (best.std() / np.sqrt(len(best))), false_alarm=1e-6)
 
 
@@ -50,7 +50,7 @@ def test_solution_satisfies_its_equation_and_gives_the_reward_back(discount: flo
     mdp = rv.MDP(transitions, available=available)
     reward = np.array([-3.0, -2.5, -4.0, -3.0, 0.0])
     value = mdp.solve(reward, discount, noise=LOGIT)
-    best = expected_maximum(discount * (mdp.rows @ value), mdp.start, LOGIT.kernel())
+    best = expected_maximum(discount * (mdp.rows @ value), mdp.start, LOGIT.law())
     np.testing.assert_allclose(value, reward + best, rtol=0, atol=1e-11)
     back = mdp.reward(discount * value, discount, noise=LOGIT)
     np.testing.assert_allclose(back.draws, reward, rtol=0, atol=1e-10)

@@ -14,15 +14,8 @@ from scipy import stats
 
 from revealed._types import Floats
 from revealed.data.decisions import Block, Decisions
-from revealed.models.priors import (
-    Flat,
-    HalfStudentT,
-    Normal,
-    block_of_coefficient,
-    coordinates,
-    helmert,
-    resolve_prior,
-)
+from revealed.models.coordinates import block_of_coefficient, coordinates, helmert
+from revealed.models.priors import Flat, HalfStudentT, Normal, resolve_prior
 
 FALSE_ALARM = 1e-6
 law = settings(deadline=None, derandomize=True)

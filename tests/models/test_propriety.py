@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 import revealed as rv
 from revealed._types import Floats
 from revealed.data.decisions import Block, Decisions
-from revealed.models.priors import coordinates
+from revealed.models.coordinates import coordinates
 from revealed.models.propriety import (
     UnboundedDirection,
     chosen_minus_rivals,

@@ -90,7 +90,7 @@ def test_coordinates_exist_where_the_likelihood_is_not_log_concave() -> None:
     made = WhiteningTransform.from_curvature(unique, prior, values, 20, noise.kernel())
     np.testing.assert_allclose(made.whiten @ made.unwhiten, np.eye(2), atol=1e-12)
     # a noise that only claims to be log-concave has none
-    kind = noise.kernel().kind
+    kind = noise.law().kind
     assert kind is not None
     claimed = NoiseArguments(replace(kind, log_concave=True), np.empty(0))
     with pytest.raises(ValueError, match="curvature is lost to rounding"):
@@ -139,7 +139,7 @@ def test_ibis_agrees_with_the_grid() -> None:
 def test_hierarchical_sampler_runs_and_has_the_likelihood_of_its_groups() -> None:
     d, group = decisions(), np.arange(21) % 4
     sampler = HierarchicalSampler.build(
-        d, group, resolve_prior(PRIOR, d), 1.0, threads=1, noise=LOGISTIC.kernel()
+        d, group, resolve_prior(PRIOR, d), 1.0, threads=1, noise=LOGISTIC.law()
     )
     rng = np.random.default_rng(1)
     draws, _ = warmed_up_draws(rng, sampler, 60, 60)

@@ -14,23 +14,30 @@ from numba.extending import overload
 from revealed._types import Floats, Ints
 from revealed.kernels import (
     choice_exact,
-    choice_fast,
     choice_formula,
+    choice_independent,
     choice_logit,
+    lapse,
     mean_probabilities,
 )
 from revealed.kernels._compile import compiled
 from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex
 from revealed.kernels.design import Design, multiply, transpose_multiply
-from revealed.kernels.noise import NoiseArguments, formula_of
+from revealed.kernels.noise import (
+    AnyNoise,
+    LapseArguments,
+    count_coordinates,
+    has_lapses,
+    read_coordinates,
+    read_slopes,
+)
 
-normal_log_likelihood = choice_fast.log_likelihood
-logit_log_likelihood = choice_logit.log_likelihood
-formula_log_likelihood = choice_formula.log_likelihood
+lapse_log_likelihood = lapse.log_likelihood
+independent_log_likelihood = choice_independent.log_likelihood
 
 
 def log_likelihood(
-    noise: NoiseArguments,
+    noise: AnyNoise,
     utility_gap: Floats,
     rival_index: RivalIndex,
     workspace: ChoiceWorkspace,
@@ -39,8 +46,9 @@ def log_likelihood(
 ) -> float:
     """The sum of log P over all decisions, from the rivals' utility gaps (R,), for loops.
 
-    Minus infinity once it is sure to be below `floor`. Its derivative in every gap goes into slope
-    (R,), unless that is empty.
+    After the gaps come the coordinates of the noise, where it has any (`noise.py`). Minus infinity
+    once it is sure to be below `floor`. Its derivative in all of them goes into slope, unless that
+    is empty.
     """
     raise NotImplementedError("only loops call this")
 
@@ -49,45 +57,32 @@ def log_likelihood(
 def _choose_log_likelihood(
     noise: Any, utility_gap: Any, rival_index: Any, workspace: Any, floor: Any, slope: Any
 ) -> Any:
-    def under_normal_noise(
-        noise: NoiseArguments,
+    def with_lapses(
+        noise: Any,
         utility_gap: Floats,
         rival_index: RivalIndex,
         workspace: ChoiceWorkspace,
         floor: float,
         slope: Floats,
     ) -> float:
-        return normal_log_likelihood(utility_gap, rival_index, workspace, floor, slope)
+        return lapse_log_likelihood(noise, utility_gap, rival_index, workspace, floor, slope)
 
-    def under_logit_noise(
-        noise: NoiseArguments,
+    def without_lapses(
+        noise: Any,
         utility_gap: Floats,
         rival_index: RivalIndex,
         workspace: ChoiceWorkspace,
         floor: float,
         slope: Floats,
     ) -> float:
-        return logit_log_likelihood(noise, utility_gap, rival_index, workspace, floor, slope)
+        return independent_log_likelihood(noise, utility_gap, rival_index, workspace, floor, slope)
 
-    def by_formula(
-        noise: NoiseArguments,
-        utility_gap: Floats,
-        rival_index: RivalIndex,
-        workspace: ChoiceWorkspace,
-        floor: float,
-        slope: Floats,
-    ) -> float:
-        return formula_log_likelihood(noise, utility_gap, rival_index, workspace, floor, slope)
-
-    kind = formula_of(noise)
-    if kind is None:
-        return under_normal_noise
-    return under_logit_noise if kind.is_logit else by_formula
+    return with_lapses if has_lapses(noise) else without_lapses
 
 
 @compiled
 def add_log_likelihoods(
-    noise: NoiseArguments,
+    noise: AnyNoise,
     design: Design,
     rival_index: RivalIndex,
     workspace: ChoiceWorkspace,
@@ -101,25 +96,32 @@ def add_log_likelihoods(
     gradients: (S, K), to which the gradient at each of values is added; (0, K) for none.
     """
     rivals, width = rival_index.multiplicity.size, values.shape[1]
-    utility_gap, gradient = np.empty(rivals), np.empty(width)
-    slope = np.empty(rivals if len(gradients) > 0 else 0)
+    size = rivals + count_coordinates(noise)
+    utility_gap, gradient = np.empty(size), np.empty(width)
+    slope = np.empty(size if len(gradients) > 0 else 0)
     for s in range(len(values)):
-        multiply(design, values[s], utility_gap)
+        multiply(design, values[s], utility_gap[:rivals])
+        read_coordinates(values[s], utility_gap, rivals)
         out[s] += log_likelihood(noise, utility_gap, rival_index, workspace, -np.inf, slope)
         # gaps are linear in the value: the slopes in the gaps go back through the design
         if len(gradients) > 0:
-            transpose_multiply(design, slope, gradient)
+            transpose_multiply(design, slope[:rivals], gradient)
+            read_slopes(slope, rivals, gradient)
             for k in range(width):
                 gradients[s, k] += gradient[k]
 
 
 def log_probabilities(
-    noise: NoiseArguments, mu: Floats, start: Ints, chosen_row: Ints, out: Floats
+    noise: AnyNoise, mu: Floats, start: Ints, chosen_row: Ints, out: Floats
 ) -> None:
     """Write log P of the chosen row of each decision into out (T,).
 
     mu: (P,) rows @ v. start: (T + 1,) where each decision's rows begin. chosen_row: (T,).
     """
+    if isinstance(noise, LapseArguments):
+        log_probabilities(noise.noise, mu, start, chosen_row, out)
+        out[:] = np.logaddexp(noise.log_attends + out, noise.log_rate - np.log(np.diff(start)))
+        return
     if noise.kind is None:
         choice_exact.log_probabilities(mu, start, chosen_row, out)
     else:
@@ -127,19 +129,31 @@ def log_probabilities(
 
 
 def log_likelihood_and_gradient(
-    noise: NoiseArguments, mu: Floats, start: Ints, chosen_row: Ints, gradient: Floats
+    noise: AnyNoise, mu: Floats, start: Ints, chosen_row: Ints, gradient: Floats
 ) -> float:
     """The sum of log P over all decisions.
 
     Its derivative in mu goes into gradient (P,).
     """
+    if isinstance(noise, LapseArguments):
+        log_p = np.empty(chosen_row.size)
+        log_likelihood_and_gradient(noise.noise, mu, start, chosen_row, gradient)
+        log_probabilities(noise.noise, mu, start, chosen_row, log_p)
+        log_total = np.logaddexp(noise.log_attends + log_p, noise.log_rate - np.log(np.diff(start)))
+        gradient *= np.repeat(np.exp(noise.log_attends + log_p - log_total), np.diff(start))
+        return float(log_total.sum())
     if noise.kind is None:
         return choice_exact.log_likelihood_and_gradient(mu, start, chosen_row, gradient)
     return choice_formula.log_likelihood_and_gradient(noise, mu, start, chosen_row, gradient)
 
 
-def all_probabilities(noise: NoiseArguments, mu: Floats, start: Ints, out: Floats) -> None:
+def all_probabilities(noise: AnyNoise, mu: Floats, start: Ints, out: Floats) -> None:
     """Write the probability of every action of every decision into out (P,)."""
+    if isinstance(noise, LapseArguments):
+        all_probabilities(noise.noise, mu, start, out)
+        blind = np.repeat(1.0 / np.diff(start), np.diff(start))
+        out[:] = np.exp(noise.log_attends) * out + np.exp(noise.log_rate) * blind
+        return
     if noise.kind is None:
         choice_exact.all_probabilities(mu, start, out)
     elif noise.is_logit:
@@ -148,15 +162,13 @@ def all_probabilities(noise: NoiseArguments, mu: Floats, start: Ints, out: Float
         choice_formula.all_probabilities(noise, mu, start, out)
 
 
-def add_probabilities(
-    noise: NoiseArguments, mu: Floats, start: Ints, batch: Ints, out: Floats
-) -> None:
+def add_probabilities(noise: AnyNoise, mu: Floats, start: Ints, batch: Ints, out: Floats) -> None:
     """Add the probability of every action under draw s to column batch[s] of out (P, B).
 
     mu: (P, S) rows @ v of each draw. Under normal noise each is off by less than 2e-8
     (`mean_probabilities.py`).
     """
-    if noise.kind is None:
+    if not isinstance(noise, LapseArguments) and noise.is_normal:
         mean_probabilities.add_probabilities(mu, start, batch, out)
         return
     one = np.empty(len(mu))

@@ -22,7 +22,12 @@ from revealed.kernels.choice import log_likelihood
 from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex, make_choice_workspace
 from revealed.kernels.design import Design, multiply, transpose_multiply
 from revealed.kernels.log_density import log_density_of
-from revealed.kernels.noise import NoiseArguments
+from revealed.kernels.noise import (
+    AnyNoise,
+    count_coordinates,
+    read_coordinates,
+    read_slopes,
+)
 from revealed.kernels.prior_scale import interpolate_log_marginal
 from revealed.kernels.skew_transform import skew_derivative_scalar, skew_second_derivative_scalar
 from revealed.kernels.vectors import dot, multiply_add
@@ -55,16 +60,17 @@ class LogPosterior(NamedTuple):
     scale: Floats
     skew: Floats
     unwhiten: Floats
-    noise: NoiseArguments
+    noise: AnyNoise
 
 
 class PosteriorWorkspace(NamedTuple):
     """Arrays that one evaluation of the log posterior writes to.
 
     utility_gap, grad_gap: (R,) the rivals' utility gaps and the derivative of the log-likelihood in
-    them. unwhitened: (K,) unwhiten x. value: (K,) first v, then v - prior_mean.
-    precision_times_offset: (K,) minus the prior's gradient in v. grad_value: (K,) the
-    log-likelihood's gradient in v. choice: what the likelihood of a decision writes to.
+    them, and behind them those of the noise's own coordinates. unwhitened: (K,) unwhiten x. value:
+    (K,) first v, then v - prior_mean. precision_times_offset: (K,) minus the prior's gradient in v.
+    grad_value: (K,) the log-likelihood's gradient in v. choice: what the likelihood of a decision
+    writes to.
     """
 
     utility_gap: Floats
@@ -79,9 +85,10 @@ class PosteriorWorkspace(NamedTuple):
 def make_posterior_workspace(target: LogPosterior) -> PosteriorWorkspace:
     """A workspace for one chain."""
     rivals, width = target.rival_index.multiplicity.size, target.unwhiten.shape[0]
+    size = rivals + count_coordinates(target.noise)
     return PosteriorWorkspace(
-        np.empty(rivals),
-        np.empty(rivals),
+        np.empty(size),
+        np.empty(size),
         np.empty(width),
         np.empty(width),
         np.empty(width),
@@ -117,7 +124,9 @@ def write_value(target: LogPosterior, workspace: PosteriorWorkspace, x: Floats) 
 def utility_gaps(target: LogPosterior, workspace: PosteriorWorkspace, x: Floats) -> float:
     """The log Jacobian as `write_value` has it; also writes the rivals' utility gaps."""
     log_jacobian = write_value(target, workspace, x)
-    multiply(target.design, workspace.value, workspace.utility_gap)
+    rivals = target.rival_index.multiplicity.size
+    multiply(target.design, workspace.value, workspace.utility_gap[:rivals])
+    read_coordinates(workspace.value, workspace.utility_gap, rivals)
     return log_jacobian
 
 
@@ -158,7 +167,9 @@ def _write_gradient(target: LogPosterior, workspace: PosteriorWorkspace, gradien
     d log density / d w_k = (likelihood - prior gradient in v_k) scale_k skew'(w_k)
     + skew''(w_k) / skew'(w_k), the last term being the Jacobian's; then w = unwhiten x.
     """
-    transpose_multiply(target.design, workspace.grad_gap, workspace.grad_value)
+    rivals = target.rival_index.multiplicity.size
+    transpose_multiply(target.design, workspace.grad_gap[:rivals], workspace.grad_value)
+    read_slopes(workspace.grad_gap, rivals, workspace.grad_value)
     gradient[:] = 0.0
     for k in range(workspace.grad_value.size):
         w, skew = workspace.unwhitened[k], target.skew[k]

@@ -32,7 +32,7 @@ from numba.extending import NativeValue, models, overload, register_model, typeo
 
 from revealed._types import Floats
 from revealed.kernels import logit
-from revealed.kernels._compile import NO_WRAPPERS, compile_formula
+from revealed.kernels._compile import NO_WRAPPERS, compile_formula, compiled_within
 
 LogProbability = Callable[[Floats, Floats, Floats], float]
 Curvature = Callable[[Floats, Floats, Floats], None]
@@ -88,6 +88,88 @@ class NoiseArguments(NamedTuple):
 
 NORMAL = NoiseArguments(None, np.empty(0))
 """Independent standard normal noise."""
+
+
+class LapseArguments(NamedTuple):
+    """A noise with lapses, as loops take it (`lapse.py`).
+
+    noise: of choices that are no lapses. table: (2, n) from the coordinate to the log odds of the
+    rate. coordinates: 1, or 0 where the rate is known. log_odds: of the known rate.
+    """
+
+    noise: NoiseArguments
+    table: Floats
+    coordinates: int = 1
+    log_odds: float = 0.0
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether there is nothing but standard normal noise: never."""
+        return False
+
+    @property
+    def is_logit(self) -> bool:
+        """Whether choices follow the logit model: never."""
+        return False
+
+    @property
+    def is_log_concave(self) -> bool:
+        """Whether log P is concave: never, as it is bounded below."""
+        return False
+
+    @property
+    def log_attends(self) -> float:
+        """The logarithm of one minus the rate."""
+        return -float(np.logaddexp(0.0, self.log_odds))
+
+    @property
+    def log_rate(self) -> float:
+        """The logarithm of the rate."""
+        return -float(np.logaddexp(0.0, -self.log_odds))
+
+
+def identify_noise(noise: NoiseArguments | LapseArguments) -> list[Any]:
+    """What tells a noise from all others, for fingerprints; nothing for normal noise."""
+    if isinstance(noise, LapseArguments):
+        return [*identify_noise(noise.noise), "lapse", noise.table]
+    if noise.kind is None:
+        return []
+    return [noise.kind.name, noise.kind.digest, noise.parameters]
+
+
+AnyNoise = NoiseArguments | LapseArguments
+"""Noise of independent actions as loops take it."""
+
+
+def has_lapses(noise: Any) -> bool:
+    """Whether a loop is compiled for a noise with lapses, by the type of its argument."""
+    return getattr(noise, "instance_class", None) is LapseArguments
+
+
+def count_coordinates(noise: AnyNoise) -> int:
+    """How many coordinates a noise has that is not known; they come after those of the value."""
+    return noise.coordinates if isinstance(noise, LapseArguments) else 0
+
+
+@overload(count_coordinates, strict=False)  # type: ignore[untyped-decorator]
+def _count_coordinates(noise: Any) -> Any:
+    return (lambda noise: noise.coordinates) if has_lapses(noise) else (lambda noise: 0)
+
+
+@compiled_within
+def read_coordinates(v: Floats, utility_gap: Floats, rivals: int) -> None:
+    """Write the coordinates of the noise, the last of v, behind the gaps of the rivals."""
+    count = utility_gap.size - rivals
+    for i in range(count):
+        utility_gap[rivals + i] = v[v.size - count + i]
+
+
+@compiled_within
+def read_slopes(slope: Floats, rivals: int, gradient: Floats) -> None:
+    """Write the derivatives in the coordinates of the noise where they belong in the gradient."""
+    count = slope.size - rivals
+    for i in range(count):
+        gradient[gradient.size - count + i] = slope[rivals + i]
 
 
 class NoiseType(types.Type):  # type: ignore[misc]

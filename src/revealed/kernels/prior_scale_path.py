@@ -81,7 +81,7 @@ def slice_sample_scale(
     rng: np.random.Generator, target: LogPosterior, workspace: PosteriorWorkspace, v: Floats
 ) -> None:
     """Move v (K,), with the constants of its blocks, towards or away from the prior mean."""
-    rivals = workspace.utility_gap.size
+    rivals = target.rival_index.multiplicity.size
     mean_gap, offset_gap, offset = np.empty(rivals), np.empty(rivals), np.empty(v.size)
     for k in range(v.size):
         offset[k] = v[k] - target.prior_mean[k]

@@ -9,7 +9,7 @@ are known (transitions). Each has a default, and each can be replaced without to
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -22,10 +22,18 @@ from revealed.data.groups import decisions_by_group, group_labels, group_positio
 from revealed.data.offsets import without_far_offsets
 from revealed.data.trajectories import Trajectories
 from revealed.io.parquet_folder import ParquetDecisions
-from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.noise import (
+    NORMAL,
+    AnyNoise,
+    LapseArguments,
+    NoiseArguments,
+    count_coordinates,
+    identify_noise,
+)
 from revealed.models.base import Parameter
 from revealed.models.correlated_noise import CorrelatedNoise, ResolvedNoise, resolve_noise
 from revealed.models.groups import Groups, Hierarchical, Pooled, Separate
+from revealed.models.lapse import rates_of, with_noise_coordinates
 from revealed.models.noise import Noise, NormalNoise
 from revealed.models.priors import DEFAULT_SD, Flat, Normal, Prior, ResolvedPrior, resolve_prior
 from revealed.models.propriety import find_unbounded_direction
@@ -56,9 +64,9 @@ class ChoiceModel:
         hierarchical groups, of the population's mean. Default: ``Normal(50.0)``, and
         ``Normal(10.0)`` of a population's mean.
     noise
-        ``NormalNoise()``, independent with variance one; another ``Noise`` with a formula of its
-        own; or ``CorrelatedNoise(base=...)``, with a covariance of labelled actions that is
-        inferred.
+        ``NormalNoise()``, independent with variance one, or ``LogitNoise()``, each perhaps with
+        ``lapse=Lapse()``; another ``Noise`` with a formula of its own; or
+        ``CorrelatedNoise(base=...)``, with a covariance of labelled actions that is inferred.
     groups
         ``Pooled()``, ``Separate()`` or ``Hierarchical()``; the data say who decided.
     transitions
@@ -91,6 +99,11 @@ class ChoiceModel:
             given = getattr(self, name)
             if not isinstance(given, kinds):
                 raise ValueError(f"{name} must be {example}; it is {given!r}")
+        if isinstance(self.prior, Flat) and getattr(self.noise, "lapse", None) is not None:
+            raise ValueError(
+                "with lapses a flat prior is always improper: any choice may have been a lapse, so "
+                "that none bounds the value; give prior=rv.Normal(sd)"
+            )
 
     def replace(self, **parts: Any) -> ChoiceModel:
         """The same model with other parts."""
@@ -103,6 +116,11 @@ class ChoiceModel:
             return self.prior
         hierarchical = isinstance(self.groups, Hierarchical)
         return Normal(POPULATION_MEAN_SD if hierarchical else DEFAULT_SD)
+
+    @property
+    def _kernel(self) -> AnyNoise:
+        """The law of independent noise; where it is correlated, that of its differences."""
+        return self.noise.kernel() if isinstance(self.noise, Noise) else NORMAL
 
     def resolve(self, data: Any) -> ResolvedChoiceModel:
         """The model in terms of these data, checked against them."""
@@ -118,6 +136,10 @@ class ChoiceModel:
             raise ValueError(f"{needed}, and these data are {type(data).__name__}")
         if isinstance(data, Trajectories):
             return self._resolve_trajectories(data)
+        if isinstance(data, ParquetDecisions) and count_coordinates(self._kernel):
+            raise ValueError(
+                "a folder of files is fitted without lapses; read its decisions into memory"
+            )
         # offers without choices say nothing of the value
         if isinstance(data, Decisions):
             data.require_choices()
@@ -204,16 +226,49 @@ class ResolvedChoiceModel:
     exists: Bools | None = None
 
     @property
-    def kernel(self) -> NoiseArguments:
+    def kernel(self) -> AnyNoise:
         """The law of independent noise, as compiled loops take it."""
-        law = self.model.noise
-        return law.kernel() if isinstance(law, Noise) else NORMAL
+        return self.model._kernel
+
+    @property
+    def law(self) -> NoiseArguments:
+        """The law of independent noise without lapses."""
+        noise = self.model.noise
+        return noise.law() if isinstance(noise, Noise) else NORMAL
 
     @cached_property
     def decisions(self) -> Decisions:
         """The decisions as samplers take them, where they are in memory."""
         assert isinstance(self.data, Decisions)
         return without_far_offsets(self.data)
+
+    @cached_property
+    def sampled_decisions(self) -> Decisions:
+        """The decisions with a column of zeros for each coordinate of the noise.
+
+        Coefficients and such coordinates are then one vector for samplers.
+        """
+        return with_noise_coordinates(self.decisions, count_coordinates(self.kernel))
+
+    @cached_property
+    def sampled_prior(self) -> ResolvedPrior:
+        """The prior of the coefficients and of the coordinates of the noise."""
+        return self.prior.with_standard_normal(count_coordinates(self.kernel))
+
+    def start_at(self, value: Floats | None) -> Floats | None:
+        """Where chains start, for samplers: coordinates of the noise at their prior mean, zero."""
+        if value is None:
+            return None
+        zeros = np.zeros((*value.shape[:-1], count_coordinates(self.kernel)))
+        return np.concatenate([value, zeros], axis=-1)
+
+    def name_draws(self, draws: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Draws by the names of `parameters`, from those of a sampler."""
+        kernel, value = self.kernel, draws["value"]
+        if not isinstance(kernel, LapseArguments):
+            return dict(draws)
+        rate = rates_of(kernel.table, value[..., -1])
+        return {**draws, "value": np.ascontiguousarray(value[..., :-1]), "lapse": rate}
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -233,6 +288,8 @@ class ResolvedChoiceModel:
             found.append(Parameter("value", ("coefficient",), coefficient))
         if self.prior.scale is not None:
             found.append(Parameter("prior_sd"))
+        if isinstance(self.kernel, LapseArguments):
+            found.append(Parameter("lapse"))
         if self.noise is not None:
             labels = self.noise.non_base
             dims = ("action", "other_action")
@@ -276,8 +333,7 @@ class ResolvedChoiceModel:
             parts += [self.group_of_decision, [str(label) for label in self.groups]]
         if isinstance(self.model.groups, Hierarchical):
             parts.append(self.model.groups.sd_scale)
-        if self.kernel.kind is not None:
-            parts += [self.kernel.kind.name, self.kernel.kind.digest, self.kernel.parameters]
+        parts += identify_noise(self.kernel)
         if noise is not None:
             parts += [noise.labels, noise.base, noise.scale, noise.df, noise.root.tolist()]
         if isinstance(data, Trajectories):

@@ -11,7 +11,8 @@ from revealed.io.netcdf import UnreadableModel
 from revealed.models.choice import ChoiceModel
 from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.models.groups import Hierarchical, Pooled, Separate
-from revealed.models.noise import Noise, NormalNoise
+from revealed.models.lapse import Beta, Lapse
+from revealed.models.noise import LogitNoise, Noise, NormalNoise
 from revealed.models.priors import Flat, HalfStudentT, Normal
 from revealed.models.ranking import RankingModel
 from revealed.models.transitions import Dirichlet, Known
@@ -25,6 +26,9 @@ PARTS: dict[str, Any] = {
         Flat,
         HalfStudentT,
         NormalNoise,
+        LogitNoise,
+        Lapse,
+        Beta,
         CorrelatedNoise,
         Pooled,
         Separate,

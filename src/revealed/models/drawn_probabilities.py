@@ -12,8 +12,9 @@ from revealed.kernels import choice
 from revealed.kernels.noise import NoiseArguments
 from revealed.models.correlated_noise import NoiseCovariance
 from revealed.models.ghk_probabilities import ghk_log_probabilities, normalise
+from revealed.models.lapse import KnownLapse
 from revealed.models.likelihood import log_likelihood, mean_utilities
-from revealed.models.noise import Noise, as_kernel
+from revealed.models.noise import KnownNoise, Noise, as_kernel, law_of
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class DrawnProbabilities:
 
     decisions: Decisions
     values: Floats
-    noise: Noise | NoiseCovariance | None
+    noise: KnownNoise | None
     points: int = LIMITS.points
     same_points: bool = False
 
@@ -80,9 +81,23 @@ class DrawnProbabilities:
             mu = mean_utilities(some.rows, self.values[draws[now]])
             if isinstance(self.noise, NoiseCovariance):
                 self._add_correlated(some, mu, draws[now], batch[now], out)
+            elif isinstance(self.noise, KnownLapse):
+                self._add_with_lapses(some, mu, draws[now], batch[now], out)
             else:
                 kernel = as_kernel(self.noise)
                 choice.add_probabilities(kernel, mu, some.start, batch[now], out)
+
+    def _add_with_lapses(
+        self, some: Decisions, mu: Floats, draws: Ints, batch: Ints, out: Floats
+    ) -> None:
+        """The same with lapses, at the rate of each draw."""
+        assert isinstance(self.noise, KnownLapse)
+        kernel, each = law_of(self.noise), np.arange(len(draws))
+        own = np.zeros((len(mu), len(draws)))
+        choice.add_probabilities(kernel, mu, some.start, each, own)
+        mixed = self.noise.of_draws(draws).mix(own.T, np.repeat(some.sizes, some.sizes))
+        for b, column in zip(batch.tolist(), mixed, strict=True):
+            out[:, b] += column
 
     def _add_correlated(
         self, some: Decisions, mu: Floats, draws: Ints, batch: Ints, out: Floats
@@ -102,13 +117,14 @@ class DrawnProbabilities:
             out[:, b] += normalise(some, logs)
 
 
-def log_probabilities_of_choices(
-    d: Decisions, values: Floats, noise: Noise | NoiseCovariance | None
-) -> Floats:
+def log_probabilities_of_choices(d: Decisions, values: Floats, noise: KnownNoise | None) -> Floats:
     """(S, T) the log probability of each choice under each draw, to a part in 50,000 at least.
 
     Under normal noise ten times as fast as the exact one, which has the small ones.
     """
+    if isinstance(noise, KnownLapse):
+        without = log_probabilities_of_choices(d, values, noise.without_lapses)
+        return noise.log_mix(without, d.sizes)
     if isinstance(noise, NoiseCovariance) or not as_kernel(noise).is_normal:
         return log_likelihood(d, values, noise)
     out = np.empty((len(values), len(d)))

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import scipy.sparse as sp
 
 from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
-from revealed.kernels import choice_logit
+from revealed.kernels import choice, choice_logit
 from revealed.kernels.choice_formula import write_information
 from revealed.kernels.choice_information import add_information_dense, add_information_sparse
-from revealed.kernels.noise import NoiseArguments
+from revealed.kernels.noise import AnyNoise, LapseArguments, NoiseArguments
 
 
 def information_matrix(
-    d: Decisions, chosen_row: Ints, mu: Floats, weight: Floats, noise: NoiseArguments
+    d: Decisions, chosen_row: Ints, mu: Floats, weight: Floats, noise: AnyNoise
 ) -> Floats:
-    """(K, K) minus the Hessian of the weighted log-likelihood.
+    """(K, K) minus the Hessian of the weighted log-likelihood, a rate of lapses being known.
 
     mu: (P,) rows @ v. chosen_row: (T,). weight: (T,) how often each decision counts.
     """
+    if isinstance(noise, LapseArguments):
+        return _information_with_lapses(d, chosen_row, mu, weight, noise)
     if noise.is_logit:
         return _logit_information(d, mu, weight)
     if not noise.is_normal:
@@ -67,3 +71,60 @@ def _information_by_formula(
     curvature = sp.csr_array((squares, indices, indptr), shape=(len(mu), len(mu)))
     information = d.rows.T @ (curvature @ d.rows)
     return np.asarray(information.toarray() if sp.issparse(information) else information)
+
+
+class DecisionSlopes(NamedTuple):
+    """Of each decision, without lapses: the slope of its log probability, and what it is worth.
+
+    gradient: (T, K). attends: (T,) how probable it is that the choice was no lapse.
+    """
+
+    gradient: Floats
+    attends: Floats
+
+
+def _decision_slopes(
+    d: Decisions, chosen_row: Ints, mu: Floats, noise: LapseArguments
+) -> DecisionSlopes:
+    slopes, log_p, log_total = np.empty(len(mu)), np.empty(len(d)), np.empty(len(d))
+    choice.log_likelihood_and_gradient(noise.noise, mu, d.start, chosen_row, slopes)
+    choice.log_probabilities(noise.noise, mu, d.start, chosen_row, log_p)
+    choice.log_probabilities(noise, mu, d.start, chosen_row, log_total)
+    by_decision = sp.csr_array((slopes, np.arange(len(mu)), d.start), shape=(len(d), len(mu)))
+    gradient = by_decision @ d.rows
+    if sp.issparse(gradient):
+        gradient = gradient.toarray()
+    return DecisionSlopes(np.asarray(gradient), np.exp(noise.log_attends + log_p - log_total))
+
+
+def _information_with_lapses(
+    d: Decisions, chosen_row: Ints, mu: Floats, weight: Floats, noise: LapseArguments
+) -> Floats:
+    """w times that without lapses, less w (1 - w) g g', of every decision; not always positive."""
+    g, w = _decision_slopes(d, chosen_row, mu, noise)
+    without = information_matrix(d, chosen_row, mu, weight * w, noise.noise)
+    return without - g.T @ ((weight * w * (1.0 - w))[:, None] * g)
+
+
+def coordinate_derivatives(
+    d: Decisions,
+    chosen_row: Ints,
+    mu: Floats,
+    weight: Floats,
+    noise: LapseArguments,
+    slopes_of_map: Floats,
+) -> tuple[float, Floats]:
+    """The slope of the weighted log-likelihood in the coordinate z of the rate of lapses.
+
+    And (K,) minus its second derivatives in z and the coefficients, the last being z itself. noise:
+    at z. slopes_of_map: the first and second derivative of the log odds in z.
+    """
+    first, second = slopes_of_map
+    g, w = _decision_slopes(d, chosen_row, mu, noise)
+    rate = np.exp(noise.log_rate)
+    # by the log odds, then by z
+    slope = float(weight @ (1.0 - w - rate))
+    information = float(weight @ (rate * (1.0 - rate) - w * (1.0 - w)))
+    mixed = first * ((weight * w * (1.0 - w)) @ g)
+    mixed[-1] = first**2 * information - second * slope
+    return first * slope, mixed

@@ -20,11 +20,12 @@ from revealed._types import Bools, Floats, Ints
 from revealed.data.decisions import Decisions, Rows
 from revealed.kernels import choice
 from revealed.kernels.interrupt import raise_if_stopping
-from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.noise import NORMAL, AnyNoise, LapseArguments
 from revealed.models.correlated_noise import NoiseCovariance
 from revealed.models.ghk_probabilities import ghk_log_probabilities, normalise
-from revealed.models.information import information_matrix
-from revealed.models.noise import Noise, as_kernel
+from revealed.models.information import coordinate_derivatives, information_matrix
+from revealed.models.lapse import KnownLapse, at_coordinate, log_odds_and_slopes
+from revealed.models.noise import KnownNoise, Noise, as_kernel
 from revealed.models.priors import ResolvedPrior
 
 
@@ -47,7 +48,7 @@ NEWTON = NewtonLimits()
 UTILITIES_AT_A_TIME = 8_000_000  # 64 MB of mean utilities; fewer cost time, more cost memory
 
 
-def log_likelihood(d: Decisions, v: Any, noise: Noise | NoiseCovariance | None = None) -> Floats:
+def log_likelihood(d: Decisions, v: Any, noise: KnownNoise | None = None) -> Floats:
     """Log probability of each choice under the value v, or under draws of it.
 
     Exact under normal noise; noise with a covariance is integrated over its lattice.
@@ -59,7 +60,8 @@ def log_likelihood(d: Decisions, v: Any, noise: Noise | NoiseCovariance | None =
     v
         (K,) coefficients, or (S, K) draws of them.
     noise
-        The law of each action's noise, or a covariance; None for independent standard normal noise.
+        The law of each action's noise, a covariance, or ``KnownLapse``; None for independent
+        standard normal noise.
 
     Returns
     -------
@@ -73,6 +75,10 @@ def log_likelihood(d: Decisions, v: Any, noise: Noise | NoiseCovariance | None =
     array([-0.274, -1.428])
     """
     draws = _check_coefficients(d, v)
+    if isinstance(noise, KnownLapse):
+        logs = np.atleast_2d(log_likelihood(d, draws, noise.without_lapses))
+        mixed = noise.log_mix(logs, d.sizes)
+        return mixed if np.ndim(v) == 2 else mixed[0]
     chosen_row = d.chosen_row
     out = np.empty((len(draws), len(d)))
     if isinstance(noise, NoiseCovariance):
@@ -86,9 +92,7 @@ def log_likelihood(d: Decisions, v: Any, noise: Noise | NoiseCovariance | None =
     return out if np.ndim(v) == 2 else out[0]
 
 
-def choice_probabilities(
-    d: Decisions, v: Any, noise: Noise | NoiseCovariance | None = None
-) -> Floats:
+def choice_probabilities(d: Decisions, v: Any, noise: KnownNoise | None = None) -> Floats:
     """Probability of every action offered; they sum to one in each decision.
 
     Parameters
@@ -98,7 +102,8 @@ def choice_probabilities(
     v
         (K,) coefficients, or (S, K) draws of them.
     noise
-        The law of each action's noise, or a covariance; None for independent standard normal noise.
+        The law of each action's noise, a covariance, or ``KnownLapse``; None for independent
+        standard normal noise.
 
     Returns
     -------
@@ -112,6 +117,10 @@ def choice_probabilities(
     array([0.047, 0.224, 0.729])
     """
     draws = _check_coefficients(d, v)
+    if isinstance(noise, KnownLapse):
+        without = np.atleast_2d(choice_probabilities(d, draws, noise.without_lapses))
+        mixed = noise.mix(without, np.repeat(d.sizes, d.sizes))
+        return mixed if np.ndim(v) == 2 else mixed[0]
     out = np.empty((len(draws), d.rows.shape[0]))
     if isinstance(noise, NoiseCovariance):
         every_row = np.ones(d.rows.shape[0], dtype=np.bool_)
@@ -131,11 +140,11 @@ def _by_ghk(
     return ghk_log_probabilities(d, _mean_utilities(d, draws), len(draws), noise, wanted, points)
 
 
-def _write_log_likelihoods(d: Decisions, draws: Floats, noise: NoiseArguments, out: Floats) -> None:
+def _write_log_likelihoods(d: Decisions, draws: Floats, noise: AnyNoise, out: Floats) -> None:
     """Write the log probability of each choice under each draw into out (S, T)."""
     start, chosen_row, write = d.start, d.chosen_row, choice.log_probabilities
     for s, mu in _mean_utilities(d, draws):
-        write(noise, mu, start, chosen_row, out[s])
+        write(at_coordinate(noise, draws[s]), mu, start, chosen_row, out[s])
 
 
 def derivatives(d: Decisions, v: Any, noise: Noise | None = None) -> tuple[float, Floats, Floats]:
@@ -154,7 +163,7 @@ def posterior_mode(
     d: Decisions,
     resolved_prior: ResolvedPrior,
     weight: Floats | None = None,
-    noise: NoiseArguments = NORMAL,
+    noise: AnyNoise = NORMAL,
     start: Floats | None = None,
     min_gain: float = NEWTON.min_gain,
 ) -> tuple[Floats, Floats]:
@@ -215,7 +224,7 @@ def at_likely_scale(
     d: Decisions,
     resolved_prior: ResolvedPrior,
     weight: Floats | None = None,
-    noise: NoiseArguments = NORMAL,
+    noise: AnyNoise = NORMAL,
 ) -> ResolvedPrior:
     """The prior as it is; or where its scale is inferred, at a scale that suits these decisions.
 
@@ -242,7 +251,7 @@ def log_posterior_derivatives(
     resolved_prior: ResolvedPrior,
     v: Floats,
     weight: Floats,
-    noise: NoiseArguments = NORMAL,
+    noise: AnyNoise = NORMAL,
 ) -> tuple[Floats, Floats]:
     """The gradient (K,) of the log posterior in v itself, and minus its Hessian (K, K).
 
@@ -258,7 +267,7 @@ def log_posterior_derivatives(
 
 
 def weighted_derivatives(
-    d: Decisions, v: Floats, weight: Floats, noise: NoiseArguments = NORMAL
+    d: Decisions, v: Floats, weight: Floats, noise: AnyNoise = NORMAL
 ) -> tuple[Floats, Floats]:
     """The gradient (K,) of the weighted log-likelihood at v, and minus its Hessian (K, K).
 
@@ -319,7 +328,7 @@ def mean_utilities(rows: Rows, draws: Floats) -> Floats:
 
 
 def _derivatives(
-    d: Decisions, chosen_row: Ints, v: Floats, weight: Floats, noise: NoiseArguments
+    d: Decisions, chosen_row: Ints, v: Floats, weight: Floats, noise: AnyNoise
 ) -> tuple[float, Floats, Floats]:
     """The total log-likelihood, unweighted.
 
@@ -328,10 +337,16 @@ def _derivatives(
     # The gradient by utility, and then by coefficient through the rows.
     raise_if_stopping()
     ((_, mu),) = _mean_utilities(d, v[None])
-    slopes = np.empty(len(mu))
-    value = choice.log_likelihood_and_gradient(noise, mu, d.start, chosen_row, slopes)
+    slopes, known = np.empty(len(mu)), at_coordinate(noise, v)
+    value = choice.log_likelihood_and_gradient(known, mu, d.start, chosen_row, slopes)
     gradient = d.rows.T @ (np.repeat(weight, d.sizes) * slopes)
-    return value, gradient, information_matrix(d, chosen_row, mu, weight, noise)
+    information = information_matrix(d, chosen_row, mu, weight, known)
+    if isinstance(noise, LapseArguments) and noise.coordinates:
+        assert isinstance(known, LapseArguments)
+        of_map = log_odds_and_slopes(noise.table, float(v[-1]))[1:]
+        gradient[-1], mixed = coordinate_derivatives(d, chosen_row, mu, weight, known, of_map)
+        information[-1] = information[:, -1] = mixed
+    return value, gradient, information
 
 
 def _newton_step(information: Floats, gradient: Floats) -> tuple[Floats, float]:

@@ -17,7 +17,15 @@ import numpy as np
 from revealed._types import Floats
 from revealed.kernels import logit
 from revealed.kernels.choice_exact import log_likelihood_and_gradient
-from revealed.kernels.noise import NORMAL, NoiseArguments, make_kind
+from revealed.kernels.noise import (
+    NORMAL,
+    AnyNoise,
+    LapseArguments,
+    NoiseArguments,
+    make_kind,
+)
+from revealed.models.correlated_noise import NoiseCovariance
+from revealed.models.lapse import KnownLapse, Lapse, check_lapse
 
 
 class Noise:
@@ -34,6 +42,8 @@ class Noise:
     log_concave
         Whether the log probability is concave in the utilities; a flat prior is refused where it
         is not.
+    lapse
+        Whether some choices are made blindly; a subclass that allows it has it as a field.
 
     Examples
     --------
@@ -55,6 +65,10 @@ class Noise:
 
     name: ClassVar[str]
     log_concave: ClassVar[bool] = False
+    lapse: Lapse | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({'' if self.lapse is None else f'lapse={self.lapse!r}'})"
 
     @property
     def description(self) -> str:
@@ -87,17 +101,34 @@ class Noise:
         """Independent draws of one action's noise."""
         raise NotImplementedError(f"{self.name} noise cannot be drawn")
 
-    def kernel(self) -> NoiseArguments:
-        """The noise as compiled loops take it."""
+    def kernel(self) -> AnyNoise:
+        """The noise as compiled loops take it, with its lapses."""
+        law = self.law()
+        return law if self.lapse is None else LapseArguments(law, self.lapse.table)
+
+    def law_with_lapses(self, rate: float) -> AnyNoise:
+        """The noise with lapses at a known rate, as compiled loops take it."""
+        if rate <= 0.0:
+            return self.law()
+        log_odds = np.log(rate) - np.log(max(1.0 - rate, 1e-300))
+        return LapseArguments(self.law(), np.empty((2, 0)), 0, float(log_odds))
+
+    def law(self) -> NoiseArguments:
+        """The noise of choices that are no lapses, as compiled loops take it."""
         cls = type(self)
         curvature = None if cls.curvature is Noise.curvature else cls.curvature
         kind = make_kind(cls.name, cls.log_concave, cls.log_probability, curvature)
         return NoiseArguments(kind, np.array(self.parameters, dtype=np.float64))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NormalNoise(Noise):
     """Independent standard normal noise, the default.
+
+    Parameters
+    ----------
+    lapse
+        ``Lapse()`` where some choices may be made blindly; default: none are.
 
     Examples
     --------
@@ -105,8 +136,12 @@ class NormalNoise(Noise):
     NormalNoise()
     """
 
+    lapse: Lapse | None = None
     name = "normal"
     log_concave = True
+
+    def __post_init__(self) -> None:
+        check_lapse(self.lapse)
 
     @property
     def description(self) -> str:
@@ -129,17 +164,22 @@ class NormalNoise(Noise):
         """Independent standard normal draws."""
         return np.asarray(rng.standard_normal(size))
 
-    def kernel(self) -> NoiseArguments:
+    def law(self) -> NoiseArguments:
         """Normal noise has loops of its own."""
         return NORMAL
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LogitNoise(Noise):
     """Independent Gumbel noise of scale one: choices follow the logit (softmax) model.
 
     Its sd is 1.28, so that coefficients are larger than under normal noise: by about 1.2 with two
     actions, 1.4 with five and 1.55 with ten.
+
+    Parameters
+    ----------
+    lapse
+        ``Lapse()`` where some choices may be made blindly; default: none are.
 
     Examples
     --------
@@ -148,8 +188,12 @@ class LogitNoise(Noise):
     array([0.09 , 0.245, 0.665])
     """
 
+    lapse: Lapse | None = None
     name = "logit"
     log_concave = True
+
+    def __post_init__(self) -> None:
+        check_lapse(self.lapse)
 
     @property
     def description(self) -> str:
@@ -164,6 +208,27 @@ class LogitNoise(Noise):
         return np.asarray(rng.gumbel(size=size))
 
 
-def as_kernel(noise: Noise | None) -> NoiseArguments:
-    """The noise as compiled loops take it; None is normal noise."""
-    return NORMAL if noise is None else noise.kernel()
+KnownNoise = Noise | KnownLapse | NoiseCovariance
+"""What probabilities and predictions take for a noise; with draws of what was inferred of it."""
+
+
+def law_of(noise: Noise | KnownLapse | None) -> NoiseArguments:
+    """The law of choices that are no lapses, as compiled loops take it; None is normal noise."""
+    if noise is None:
+        return NORMAL
+    return noise.noise.law() if isinstance(noise, KnownLapse) else noise.law()
+
+
+def as_kernel(noise: Noise | KnownLapse | None) -> AnyNoise:
+    """A noise that is known as compiled loops take it; None is normal noise."""
+    if noise is None:
+        return NORMAL
+    if isinstance(noise, KnownLapse):
+        if noise.rate.ndim > 0:
+            raise ValueError("here the rate of lapses must be one number")
+        return noise.noise.law_with_lapses(float(noise.rate))
+    if noise.lapse is not None:
+        raise ValueError(
+            "the rate of lapses is not known here; give rv.KnownLapse(noise, rate), or draws of it"
+        )
+    return noise.kernel()

@@ -27,13 +27,15 @@ from scipy.sparse.csgraph import connected_components
 from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions, Rows
 from revealed.data.rankings import Rankings
-from revealed.kernels.noise import NoiseArguments
-from revealed.models.priors import ResolvedPrior, coordinates
+from revealed.kernels.noise import AnyNoise, LapseArguments
+from revealed.models.coordinates import coordinates
+from revealed.models.priors import ResolvedPrior
 
 
-def refuse_flat_prior(resolved_prior: ResolvedPrior, noise: NoiseArguments) -> None:
+def refuse_flat_prior(resolved_prior: ResolvedPrior, noise: AnyNoise) -> None:
     """Refuse a flat prior where log P is not concave: there need not be a posterior."""
     if resolved_prior.flat and not noise.is_log_concave:
+        assert not isinstance(noise, LapseArguments)  # a model with lapses refuses it itself
         assert noise.kind is not None
         raise ValueError(
             f"under {noise.kind.name} noise large values may fit nearly as well as the best, so "

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from revealed._types import Floats
 from revealed.data.rankings import Rankings
 from revealed.models.base import Parameter
 from revealed.models.priors import Flat, Normal
@@ -89,6 +91,14 @@ class ResolvedRankingModel:
         if self.data.has_ties:
             found.append(Parameter("margin"))
         return tuple(found)
+
+    def start_at(self, value: Floats | None) -> Floats | None:
+        """Where chains start, as it was given."""
+        return value
+
+    def name_draws(self, draws: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Draws by the names of `parameters`, as samplers have them."""
+        return dict(draws)
 
     def refuse_improper(self) -> None:
         """Refuse games that leave a skill unbounded under a flat prior; warn of them otherwise."""

@@ -17,7 +17,8 @@ from revealed.api import fit_quietly
 from revealed.data.decisions import Decisions
 from revealed.mdp.random_process import random_mdp
 from revealed.models.choice import ChoiceModel
-from revealed.models.priors import Flat, Normal, coordinates, resolve_prior
+from revealed.models.coordinates import coordinates
+from revealed.models.priors import Flat, Normal, resolve_prior
 from revealed.models.propriety import find_unbounded_direction
 from revealed.replication.figures import SAMPLER_LABELS, plot_autocorrelations, plot_traces
 from revealed.replication.study import ReportProgress, Section, Study, format_median_range

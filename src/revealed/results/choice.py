@@ -13,7 +13,7 @@ from revealed.data.unique import choice_labels, find_kinds
 from revealed.models.correlated_noise import NoiseCovariance, ResolvedNoise
 from revealed.models.drawn_probabilities import log_probabilities_of_choices
 from revealed.models.likelihood import log_likelihood
-from revealed.models.noise import Noise
+from revealed.models.noise import KnownNoise
 from revealed.models.priors import Prior, ResolvedPrior
 from revealed.results.base import Columns, Posterior
 from revealed.results.drawn_noise import drawn_noise, resolved_noise, with_noise_columns
@@ -82,7 +82,7 @@ class ChoicePosterior(Posterior):
         return resolved_noise(self)
 
     @property
-    def known_noise(self) -> Noise | NoiseCovariance:
+    def known_noise(self) -> KnownNoise:
         """The noise as predictions need it.
 
         With a covariance, the draws of it, chains one after the other.
@@ -108,6 +108,10 @@ class ChoicePosterior(Posterior):
         if "prior_sd" in self.draws:
             draws.append(self.draws["prior_sd"][:, :, None])
             names.append("(prior sd)")
+            fixed.append(np.zeros(1, np.bool_))
+        if "lapse" in self.draws:
+            draws.append(self.draws["lapse"][:, :, None])
+            names.append("(lapse)")
             fixed.append(np.zeros(1, np.bool_))
         columns = Columns(np.concatenate(draws, axis=2), tuple(names), np.concatenate(fixed))
         return with_noise_columns(self, columns)

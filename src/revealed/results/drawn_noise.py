@@ -8,7 +8,8 @@ import numpy as np
 
 from revealed.models.choice import ChoiceModel
 from revealed.models.correlated_noise import NoiseCovariance, ResolvedNoise
-from revealed.models.noise import Noise
+from revealed.models.lapse import KnownLapse
+from revealed.models.noise import KnownNoise, Noise
 from revealed.results.base import Columns, Posterior
 
 
@@ -20,15 +21,19 @@ def resolved_noise(post: Posterior) -> ResolvedNoise:
     return found
 
 
-def drawn_noise(post: Posterior) -> Noise | NoiseCovariance:
-    """The law of the noise; with a covariance, the draws of it, chains one after the other."""
+def drawn_noise(post: Posterior) -> KnownNoise:
+    """The law of the noise.
+
+    With a covariance or lapses, the draws of that, chains one after the other.
+    """
     assert isinstance(post.model, ChoiceModel)
     if isinstance(post.model.noise, Noise):
-        return post.model.noise
+        noise = post.model.noise
+        return noise if noise.lapse is None else KnownLapse(noise, post.stacked("lapse"))
     # covariances and values of one draw belong together: both in the order of `stacked`
-    noise = resolved_noise(post)
+    resolved = resolved_noise(post)
     return NoiseCovariance(
-        noise.labels[noise.base], noise.non_base, post.stacked("noise_covariance")
+        resolved.labels[resolved.base], resolved.non_base, post.stacked("noise_covariance")
     )
 
 

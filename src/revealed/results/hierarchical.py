@@ -21,12 +21,13 @@ from revealed.data.decisions import Decisions
 from revealed.data.groups import decisions_by_group, group_labels
 from revealed.data.unique import choice_labels, find_kinds
 from revealed.models.choice import ChoiceModel
+from revealed.models.coordinates import coordinates
 from revealed.models.correlated_noise import CorrelatedNoise, NoiseCovariance
 from revealed.models.drawn_probabilities import log_probabilities_of_choices
 from revealed.models.groups import Pooled
 from revealed.models.likelihood import log_likelihood, posterior_mode
-from revealed.models.noise import Noise
-from revealed.models.priors import Normal, ResolvedPrior, coordinates, resolve_prior
+from revealed.models.noise import KnownNoise
+from revealed.models.priors import Normal, ResolvedPrior, resolve_prior
 from revealed.results.base import Columns, Posterior
 from revealed.results.choice import ChoicePosterior, fixed_coefficients
 from revealed.results.drawn_noise import (
@@ -357,7 +358,7 @@ class HierarchicalPosterior(Posterior):
         )
 
     @cached_property
-    def _noise(self) -> Noise | NoiseCovariance:
+    def _noise(self) -> KnownNoise:
         """The law of the noise, with the draws of its covariance where it was inferred."""
         return drawn_noise(self)
 

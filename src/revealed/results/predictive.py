@@ -30,8 +30,9 @@ from revealed.data.decisions import Decisions
 from revealed.data.unique import find_kinds
 from revealed.models.correlated_noise import NoiseCovariance
 from revealed.models.drawn_probabilities import LIMITS, DrawnProbabilities
+from revealed.models.lapse import KnownLapse
 from revealed.models.likelihood import log_likelihood
-from revealed.models.noise import Noise, as_kernel
+from revealed.models.noise import KnownNoise, law_of
 from revealed.results.averaging import Average, average_probabilities, point_probabilities
 from revealed.results.draw_batches import (
     DrawBatches,
@@ -56,7 +57,7 @@ def predict(
     method: str = "average",
     *,
     seed: Seed = 0,
-    noise: Noise | NoiseCovariance | None = None,
+    noise: KnownNoise | None = None,
     draws: int | str | None = None,
 ) -> Prediction:
     """Predict what is chosen in each of these decisions.
@@ -116,7 +117,7 @@ def _predict_by_votes(
     rng: np.random.Generator,
     values: Floats,
     decisions: Decisions,
-    law: Noise | NoiseCovariance | None,
+    law: KnownNoise | None,
     batches: DrawBatches,
 ) -> Prediction:
     """The prediction by vote shares."""
@@ -140,7 +141,7 @@ def _predict_by_votes(
 def _predict_exactly(
     values: Floats,
     decisions: Decisions,
-    law: Noise | NoiseCovariance | None,
+    law: KnownNoise | None,
     batches: DrawBatches,
     method: str,
 ) -> Prediction:
@@ -152,7 +153,7 @@ def _predict_exactly(
     if isinstance(law, NoiseCovariance):
         labels = law.label_of_row(decisions)
     else:
-        smallest = LIMITS.smallest_under(as_kernel(law))
+        smallest = LIMITS.smallest_under(law_of(law))
     where, kind = find_kinds(decisions, of_row=labels)
     unique = decisions if len(where) == len(decisions) else decisions[where]
     times = times_chosen(decisions, kind, unique.start)
@@ -171,6 +172,9 @@ def _predict_exactly(
         law_at = law
         if isinstance(law, NoiseCovariance) and law.covariance.ndim == 3:
             law_at = replace(law, covariance=_with_jackknife(law.covariance[used], own_batch))
+        if isinstance(law, KnownLapse) and law.rate.ndim == 1:
+            rates = _with_jackknife(law.rate[used][:, None], own_batch)[:, 0]
+            law_at = KnownLapse(law.noise, rates)
         # differences between draws need the same points, and not as many
         rough = DrawnProbabilities(unique, at, law_at, 4 * LIMITS.points, same_points=True)
         fine = replace(rough, points=_points_of_draw(law, 1))
@@ -191,7 +195,7 @@ def _predict_exactly(
     )
 
 
-def _points_of_draw(law: Noise | NoiseCovariance | None, draws: int) -> int:
+def _points_of_draw(law: KnownNoise | None, draws: int) -> int:
     """Points of the lattice for each of so many draws.
 
     Independent noise has no use for them.
@@ -203,13 +207,11 @@ def _points_of_draw(law: Noise | NoiseCovariance | None, draws: int) -> int:
     )
 
 
-def _noise_of_draws(
-    law: Noise | NoiseCovariance | None, which: Ints
-) -> Noise | NoiseCovariance | None:
-    """The noise of some draws, where each has a covariance of its own."""
+def _noise_of_draws(law: KnownNoise | None, which: Ints) -> KnownNoise | None:
+    """The noise of some draws, where each has a covariance or a rate of lapses of its own."""
     if isinstance(law, NoiseCovariance) and law.covariance.ndim == 3:
         return replace(law, covariance=law.covariance[which])
-    return law
+    return law.of_draws(which) if isinstance(law, KnownLapse) else law
 
 
 def _with_jackknife(draws: Floats, batch: Ints) -> Floats:

@@ -9,7 +9,8 @@ import numpy as np
 from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.models.correlated_noise import NoiseCovariance
-from revealed.models.noise import Noise, NormalNoise
+from revealed.models.lapse import KnownLapse
+from revealed.models.noise import KnownNoise, NormalNoise
 from revealed.results.actions import first_best
 from revealed.results.averaging import Average
 from revealed.results.draw_batches import DrawBatches
@@ -23,7 +24,7 @@ def count_votes(
     rng: np.random.Generator,
     values: Floats,
     decisions: Decisions,
-    noise: Noise | NoiseCovariance | None,
+    noise: KnownNoise | None,
     batches: DrawBatches,
 ) -> tuple[Average, Ints]:
     """Vote shares of all actions, and (T, B) how many votes of each batch what was chosen got.
@@ -95,11 +96,22 @@ def _count_some(
 
 def _noise_adder(
     rng: np.random.Generator,
-    noise: Noise | NoiseCovariance | None,
+    noise: KnownNoise | None,
     values: Floats,
     decisions: Decisions,
 ) -> Callable[[Floats, Ints], None]:
     """What adds fresh noise to utilities (n, P) of these n draws."""
+    if isinstance(noise, KnownLapse):
+        rate, attending = np.broadcast_to(noise.rate, len(values)), noise.noise
+
+        def add_with_lapses(w: Floats, draws: Ints) -> None:
+            w += attending.sample(rng, w.shape)
+            # who lapses looks at numbers that are all alike
+            lapses = rng.random((len(draws), len(decisions))) < rate[draws, None]
+            blind = rng.random(w.shape)
+            w[:] = np.where(lapses[:, decisions.decision_of_row], blind, w)
+
+        return add_with_lapses
     if not isinstance(noise, NoiseCovariance):
         law = noise or NormalNoise()
 

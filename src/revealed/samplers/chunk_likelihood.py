@@ -19,7 +19,7 @@ from revealed.kernels.choice import add_log_likelihoods
 from revealed.kernels.choice_fast import RivalIndex, make_choice_workspace
 from revealed.kernels.design import Design
 from revealed.kernels.interrupt import raise_if_stopping
-from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.noise import NORMAL, AnyNoise
 from revealed.models.likelihood import weighted_derivatives
 
 
@@ -74,16 +74,14 @@ def prepare(decisions: Decisions, weights: Floats) -> PreparedChunk:
     return blocks
 
 
-def log_likelihoods(chunk: PreparedChunk, values: Floats, noise: NoiseArguments = NORMAL) -> Floats:
+def log_likelihoods(chunk: PreparedChunk, values: Floats, noise: AnyNoise = NORMAL) -> Floats:
     """(S,) log probability of a chunk's choices at each of values (S, K)."""
     out = np.zeros(len(values))
     _add_log_likelihoods(chunk, values, noise, out, np.zeros((0, values.shape[1])))
     return out
 
 
-def values_and_gradients(
-    chunk: PreparedChunk, values: Floats, noise: NoiseArguments = NORMAL
-) -> Floats:
+def values_and_gradients(chunk: PreparedChunk, values: Floats, noise: AnyNoise = NORMAL) -> Floats:
     """(S, K + 1) log probability of a chunk's choices at each of values (S, K), and its gradient.
 
     The gradient costs about as much again as the log probability.
@@ -94,7 +92,7 @@ def values_and_gradients(
 
 
 def _add_log_likelihoods(
-    chunk: PreparedChunk, values: Floats, noise: NoiseArguments, out: Floats, gradients: Floats
+    chunk: PreparedChunk, values: Floats, noise: AnyNoise, out: Floats, gradients: Floats
 ) -> None:
     """Add the log probability of a chunk's choices to out, and its gradient where it is wanted."""
     # Rivals evaluated between two moments at which Ctrl-C is seen: a tenth of a second or so.
@@ -117,7 +115,7 @@ def _add_log_likelihoods(
             )
 
 
-def derivatives(chunk: PreparedChunk, v: Floats, noise: NoiseArguments = NORMAL) -> Floats:
+def derivatives(chunk: PreparedChunk, v: Floats, noise: AnyNoise = NORMAL) -> Floats:
     """(K + 1, K + 1) log probability of a chunk's choices at v, its gradient and minus its Hessian.
 
     One array, so that a pass has one sum: [0, 0] is the log probability, [0, 1:] the gradient and

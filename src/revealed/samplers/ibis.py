@@ -19,7 +19,7 @@ from revealed.data.decisions import Decisions
 from revealed.kernels.composite import Cycle, move_particles
 from revealed.kernels.independence import Mixture
 from revealed.kernels.interrupt import raise_if_stopping
-from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.noise import NORMAL, AnyNoise
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.base import Draws, State, Stats
 from revealed.samplers.composite.cost import CostModel
@@ -72,7 +72,7 @@ class ValueLaw:
     """
 
     resolved_prior: ResolvedPrior
-    noise: NoiseArguments = NORMAL
+    noise: AnyNoise = NORMAL
 
     def __post_init__(self) -> None:
         check_proper_prior(self.resolved_prior)
@@ -140,7 +140,7 @@ def _move_values(
     decisions: Decisions,
     resolved_prior: ResolvedPrior,
     exponent: float,
-    noise: NoiseArguments,
+    noise: AnyNoise,
 ) -> Floats:
     """Values (N, K) after cycles of moves for each, until they have forgotten where they were.
 
@@ -239,7 +239,7 @@ class IBISSampler:
     decisions: Decisions
     resolved_prior: ResolvedPrior
     particles: int
-    noise: NoiseArguments = NORMAL
+    noise: AnyNoise = NORMAL
 
     def __post_init__(self) -> None:
         check_proper_prior(self.resolved_prior)

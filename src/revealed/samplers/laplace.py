@@ -36,7 +36,7 @@ from scipy.stats import chi2
 from revealed._types import Floats
 from revealed.data.chunks import ChunkedDecisions
 from revealed.io.checkpoints import RunSnapshot
-from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.noise import NORMAL, AnyNoise
 from revealed.models.priors import ResolvedPrior
 from revealed.results.psis import pareto_k
 from revealed.samplers.chunk_likelihood import (
@@ -89,7 +89,7 @@ class Laplace:
     draws_per_chain: int
     seed: int
     state: LaplaceState | None = None
-    noise: NoiseArguments = NORMAL
+    noise: AnyNoise = NORMAL
     _fitted: tuple[Floats, Surrogate] | None = None
     _drawn: SurrogateDraws | None = None
 

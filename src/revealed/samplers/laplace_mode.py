@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg as sla
 
 from revealed.data.chunks import ChunkedDecisions
-from revealed.kernels.noise import NoiseArguments
+from revealed.kernels.noise import AnyNoise
 from revealed.models.likelihood import at_likely_scale, posterior_mode
 from revealed.models.priors import ResolvedPrior
 from revealed.models.propriety import refuse_flat_prior
@@ -25,7 +25,7 @@ class NotCertified(ValueError):
 
 
 def initial_state(
-    chunks: ChunkedDecisions, resolved_prior: ResolvedPrior, noise: NoiseArguments
+    chunks: ChunkedDecisions, resolved_prior: ResolvedPrior, noise: AnyNoise
 ) -> LaplaceState:
     """The state at the mode of the first decisions.
 

@@ -11,7 +11,7 @@ from revealed.data.chunks import ChunkedDecisions, InMemoryChunks
 from revealed.data.unique import deduplicate_if_worthwhile
 from revealed.io.checkpoints import Checkpoint, fingerprint
 from revealed.io.parquet_folder import ParquetDecisions
-from revealed.kernels.noise import NoiseArguments
+from revealed.kernels.noise import AnyNoise, identify_noise
 from revealed.models.choice import ResolvedChoiceModel
 from revealed.models.priors import ResolvedPrior, resolve_prior
 from revealed.samplers.base import Draws
@@ -91,14 +91,20 @@ def run_laplace(
     Raises NotCertified where the answer cannot be certified, and KeyboardInterrupt after Ctrl-C:
     there are no draws before the end.
     """
-    decisions = resolved.data if isinstance(resolved.data, ParquetDecisions) else resolved.decisions
+    data = resolved.data
+    decisions = data if isinstance(data, ParquetDecisions) else resolved.sampled_decisions
     # equal decisions are counted first: in a small MDP a great many are few different ones
     chunks: ChunkedDecisions = (
         decisions
         if isinstance(decisions, ParquetDecisions)
         else InMemoryChunks(*deduplicate_if_worthwhile(decisions))
     )
-    resolved_prior = resolve_prior(resolved.model.value_prior, chunks)
+    # the coefficients of a folder are known when its chunks are
+    resolved_prior = (
+        resolve_prior(resolved.model.value_prior, chunks)
+        if isinstance(data, ParquetDecisions)
+        else resolved.sampled_prior
+    )
     # what a result of chains records, so that all results can be read alike
     recorded = settings.with_warmup(0).recorded(options={})
     executor = make_executor(chunks, settings.client, settings.threads)
@@ -134,7 +140,7 @@ def _fingerprint(
     chunks: ChunkedDecisions,
     resolved_prior: ResolvedPrior,
     settings: dict[str, Any],
-    noise: NoiseArguments,
+    noise: AnyNoise,
 ) -> str:
     """What a checkpoint must agree with.
 
@@ -143,8 +149,7 @@ def _fingerprint(
     # the prior in the coordinates of these decisions
     prior = resolved_prior
     parts: list[Any] = [prior.basis, prior.precision, prior.mean, prior.scale]
-    if noise.kind is not None:
-        parts += [noise.kind.name, noise.kind.digest, noise.parameters]
+    parts += identify_noise(noise)
     if isinstance(chunks, InMemoryChunks):
         decisions = chunks.decisions
         parts += [decisions.rows, decisions.start, decisions.chosen_row, chunks.weights]

@@ -27,6 +27,7 @@ class ModelKind(NamedTuple):
     prior: PriorKind
     noise: NoiseName = "normal"
     groups: Literal["pooled", "hierarchical"] = "pooled"
+    lapses: Literal["no", "lapses"] = "no"
 
     def __str__(self) -> str:
         # only what is not the default is worth a word
@@ -36,6 +37,7 @@ class ModelKind(NamedTuple):
             "logit": "logit noise",
             "other": "independent noise that is not normal",
             "correlated": "correlated noise",
+            "lapses": "lapses",
             "hierarchical": "hierarchical groups",
             "flat": "a flat prior",
             "inferred sd": "a prior sd that is inferred",
@@ -61,11 +63,12 @@ def kind_of(model: Model) -> ModelKind:
     if isinstance(model.noise, CorrelatedNoise):
         noise: NoiseName = "correlated"
     else:
-        law = model.noise.kernel()
+        law = model.noise.law()
         noise = "normal" if law.is_normal else "logit" if law.is_logit else "other"
     return ModelKind(
         "trajectories" if isinstance(model.transitions, Dirichlet) else "decisions",
         prior_kind,
         noise,
         "hierarchical" if isinstance(model.groups, Hierarchical) else "pooled",
+        "no" if getattr(model.noise, "lapse", None) is None else "lapses",
     )

@@ -36,7 +36,9 @@ def make_law(model: ChoiceModel, coefficients: Decisions, actions: Sequence[Any]
             "unknown; use rv.fit"
         )
     prior = resolve_prior(model.value_prior, coefficients)
-    noise = model.noise.kernel() if isinstance(model.noise, Noise) else NORMAL
+    noise = model.noise.law() if isinstance(model.noise, Noise) else NORMAL
+    if getattr(model.noise, "lapse", None) is not None:
+        raise ValueError("an online learner knows no lapses; leave them out, or use rv.fit")
     if not isinstance(model.noise, CorrelatedNoise):
         if isinstance(model.groups, Hierarchical):
             return PopulationLaw(prior, model.groups.sd_scale, noise)

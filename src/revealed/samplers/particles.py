@@ -12,8 +12,10 @@ import numpy as np
 
 from revealed._types import Floats, Ints
 from revealed.kernels.choice import all_probabilities, log_probabilities
-from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.noise import NORMAL, AnyNoise, LapseArguments
 from revealed.kernels.prior_scale import PriorScale, draw_prior_sd
+from revealed.models.lapse import KnownLapse, rates_of
+from revealed.models.noise import NormalNoise
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.composite.proposal import importance_efficiency
 
@@ -40,12 +42,15 @@ def systematic_resample(
 
 
 def log_choice_probabilities(
-    rows: Floats, chosen: int, values: Floats, noise: NoiseArguments = NORMAL
+    rows: Floats, chosen: int, values: Floats, noise: AnyNoise = NORMAL
 ) -> Floats:
     """(N,) exact log probability of a choice under each of values (N, K).
 
     chosen: which one of the rows (M, K) was chosen.
     """
+    if isinstance(noise, LapseArguments):
+        logs = log_choice_probabilities(rows, chosen, values, noise.noise)
+        return _known_lapse(noise, values).log_mix(logs[:, None], len(rows))[:, 0]
     # One decision for each value: N decisions with the same M actions.
     count, size = len(values), len(rows)
     mu, out = np.ascontiguousarray((values @ rows.T).reshape(-1)), np.empty(count)
@@ -54,16 +59,24 @@ def log_choice_probabilities(
     return out
 
 
-def choice_probabilities(rows: Floats, values: Floats, noise: NoiseArguments = NORMAL) -> Floats:
+def choice_probabilities(rows: Floats, values: Floats, noise: AnyNoise = NORMAL) -> Floats:
     """(N, M) exact probabilities of each of rows (M, K) under each of values (N, K).
 
     Every row sums to one.
     """
+    if isinstance(noise, LapseArguments):
+        without = choice_probabilities(rows, values, noise.noise)
+        return _known_lapse(noise, values).mix(without, len(rows))
     count, size = len(values), len(rows)
     out = np.empty(count * size)
     mu = np.ascontiguousarray((values @ rows.T).reshape(-1))
     all_probabilities(noise, mu, size * np.arange(count + 1), out)
     return out.reshape(count, size)
+
+
+def _known_lapse(noise: LapseArguments, values: Floats) -> KnownLapse:
+    """The rate of lapses of each of values (N, K), whose last coefficient is its coordinate."""
+    return KnownLapse(NormalNoise(), rates_of(noise.table, values[:, -1]))
 
 
 def draw_prior_sds(

@@ -131,6 +131,7 @@ class SamplerRegistry(NamedTuple):
             "prior": (kind._replace(prior="normal"), "prior=rv.Normal(sd)"),
             "noise": (kind._replace(noise="normal"), "noise=rv.NormalNoise()"),
             "groups": (kind._replace(groups="pooled"), "groups=rv.Separate()"),
+            "lapses": (kind._replace(lapses="no"), "no lapse"),
             "data": (kind._replace(data="decisions"), "transitions=rv.Known()"),
         }
         helps = [said for other, said in easier.values() if other != kind and self.takes(other)]
@@ -150,6 +151,7 @@ def _nearest(kind: ModelKind, known: Iterable[ModelKind]) -> ModelKind:
 
     def likeness(other: ModelKind) -> tuple[bool, int, bool]:
         structure = (kind.noise == other.noise) + (kind.groups == other.groups)
+        structure += kind.lapses == other.lapses
         return kind.data == other.data, structure, kind.prior == other.prior
 
     return max(known, key=likeness)
@@ -166,8 +168,12 @@ def _kinds(
     return tuple(ModelKind(data, prior, noise, **parts) for noise in noises for prior in priors)
 
 
+WITH_LAPSES = _kinds("decisions", ("normal",), ("normal", "logit"), lapses="lapses")
+
+
 def _build_composite(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
-    return CompositeSampler.build(resolved.decisions, resolved.prior, noise=resolved.kernel)
+    decisions, prior = resolved.sampled_decisions, resolved.sampled_prior
+    return CompositeSampler.build(decisions, prior, noise=resolved.kernel)
 
 
 def _build_augmentation(name: str) -> Callable[[Any, BuildArguments], Sampler]:
@@ -180,7 +186,8 @@ def _build_augmentation(name: str) -> Callable[[Any, BuildArguments], Sampler]:
 
 
 def _build_ibis(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
-    return IBISSampler(resolved.decisions, resolved.prior, given.draws, resolved.kernel)
+    decisions, prior = resolved.sampled_decisions, resolved.sampled_prior
+    return IBISSampler(decisions, prior, given.draws, resolved.kernel)
 
 
 def _build_ghk(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
@@ -204,7 +211,7 @@ def _build_hierarchical(resolved: ResolvedChoiceModel, given: BuildArguments) ->
         groups.sd_scale,
         given.threads,
         given.client,
-        resolved.kernel,
+        resolved.law,
     )
 
 
@@ -251,7 +258,7 @@ REGISTRY = SamplerRegistry(
     (
         SamplerEntry(
             "composite",
-            _kinds("decisions", ANY_PRIOR, INDEPENDENT),
+            _kinds("decisions", ANY_PRIOR, INDEPENDENT) + WITH_LAPSES,
             memory_factor=12.0,
             summary="Hamiltonian, augmentation and independence moves in turn; the default",
             build=_build_composite,
@@ -263,7 +270,7 @@ REGISTRY = SamplerRegistry(
         _augmentation("px-both", "data augmentation, with both working parameters"),
         SamplerEntry(
             "ibis",
-            _kinds("decisions", ("normal", "inferred sd"), INDEPENDENT),
+            _kinds("decisions", ("normal", "inferred sd"), INDEPENDENT) + WITH_LAPSES,
             memory_factor=12.0,
             summary="particles that take the decisions one by one, and give the evidence",
             build=_build_ibis,
@@ -271,7 +278,7 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "laplace",
-            _kinds("decisions", ANY_PRIOR, INDEPENDENT),
+            _kinds("decisions", ANY_PRIOR, INDEPENDENT) + WITH_LAPSES,
             memory_factor=6.0,
             summary="a few passes over very many decisions, with a diagnostic that certifies them",
             warmup=0,

@@ -29,7 +29,7 @@ def build_unknown_transitions(resolved: ResolvedChoiceModel) -> UnknownTransitio
     rows = transition_rows(row_shapes(seen, concentration), exists, dirichlet.action_rewards)
     choices, x, a = count_choices(seen, exists, rows.start)
     unique = process.decisions(x, a, action_rewards=dirichlet.action_rewards)
-    return UnknownTransitionsSampler.build(rows, choices, resolved.prior, unique, resolved.kernel)
+    return UnknownTransitionsSampler.build(rows, choices, resolved.prior, unique, resolved.law)
 
 
 def transition_rows(shape: Floats, exists: Bools, action_rewards: bool) -> TransitionRows:

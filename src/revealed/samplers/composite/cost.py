@@ -67,7 +67,9 @@ class CostModel:
         # that nothing of the caller's changes.
         workspace = make_posterior_workspace(target)
         log_posterior(target, workspace, x, -np.inf, np.empty(0))
-        relevant = count_relevant_rivals(target.rival_index, workspace.utility_gap)
+        relevant = count_relevant_rivals(
+            target.rival_index, workspace.utility_gap[: target.rival_index.multiplicity.size]
+        )
         width, rivals = len(x), len(target.rival_index.multiplicity)
         dense = target.design.columns.size
         # A product of a sparse design costs about four of a dense one.

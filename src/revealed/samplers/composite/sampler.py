@@ -42,7 +42,7 @@ from revealed.kernels.log_posterior import (
     PosteriorWorkspace,
     make_posterior_workspace,
 )
-from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.noise import NORMAL, AnyNoise
 from revealed.kernels.prior_scale import PriorScale
 from revealed.models.likelihood import at_likely_scale, posterior_mode
 from revealed.models.priors import ResolvedPrior
@@ -103,7 +103,7 @@ class CompositeSampler:
     information: Floats
     augmentation_sampler: DataAugmentationSampler
     unit_weights: bool
-    noise: NoiseArguments = NORMAL
+    noise: AnyNoise = NORMAL
 
     @property
     def name(self) -> str:
@@ -115,7 +115,7 @@ class CompositeSampler:
         decisions: Decisions,
         resolved_prior: ResolvedPrior,
         weight: Floats | None = None,
-        noise: NoiseArguments = NORMAL,
+        noise: AnyNoise = NORMAL,
     ) -> CompositeSampler:
         """Count equal decisions, and find the posterior mode.
 

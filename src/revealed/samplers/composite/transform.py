@@ -20,7 +20,7 @@ from revealed._types import Floats
 from revealed.data.unique import UniqueDecisions
 from revealed.kernels.design import Design
 from revealed.kernels.log_posterior import LogPosterior
-from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.noise import NORMAL, AnyNoise
 from revealed.kernels.prior_scale import marginal_table
 from revealed.kernels.skew_transform import skew, skew_derivative, skew_second_derivative, unskew
 from revealed.models.likelihood import log_posterior_derivatives
@@ -85,7 +85,7 @@ class WhiteningTransform:
         prior: ResolvedPrior,
         values: Floats,
         points: int,
-        noise: NoiseArguments = NORMAL,
+        noise: AnyNoise = NORMAL,
     ) -> WhiteningTransform:
         """The linear coordinates in which the mean curvature of the log posterior is the identity.
 
@@ -111,7 +111,7 @@ class WhiteningTransform:
         prior: ResolvedPrior,
         values: Floats,
         points: int,
-        noise: NoiseArguments = NORMAL,
+        noise: AnyNoise = NORMAL,
     ) -> WhiteningTransform:
         """Coordinates in which each coefficient of draws of v (n, K) is about normal.
 
@@ -176,7 +176,7 @@ def log_posterior_in_coordinates(
     prior: ResolvedPrior,
     likely_prior: ResolvedPrior,
     transform: WhiteningTransform,
-    noise: NoiseArguments = NORMAL,
+    noise: AnyNoise = NORMAL,
 ) -> LogPosterior:
     """The log posterior in whitened coordinates, as the kernels take it.
 

@@ -1,0 +1,218 @@
+"""Lapses: now and then a controller chooses blindly, whatever the actions are worth.
+
+    P' = (1 - rate) P + rate / M
+
+With probability `rate` one of the M actions offered is taken at random; otherwise the noise decides
+as ever. The rate is inferred, from a beta prior. What is chosen against all utilities then counts
+little: P' is never below rate / M. Two things follow. The posterior need not be log-concave, and
+may have two modes (mostly noise, or mostly lapses). And a flat prior of the value is always
+improper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import betaincinv, betaln, ndtr
+
+from revealed._types import Floats, Ints
+from revealed.data.decisions import Block, Decisions
+from revealed.kernels.lapse import LAPSE_TABLE, rates_at, write_log_odds
+from revealed.kernels.noise import AnyNoise, LapseArguments
+
+if TYPE_CHECKING:
+    from revealed.models.noise import Noise
+
+
+@dataclass(frozen=True)
+class Beta:
+    """The beta distribution, as a prior of a probability.
+
+    Parameters
+    ----------
+    a, b
+        Its mean is a / (a + b); both from 0.1 to 10,000.
+
+    Examples
+    --------
+    >>> rv.Lapse(prior=rv.Beta(1, 19)).prior.mean
+    0.05
+    """
+
+    a: float
+    b: float
+
+    def __post_init__(self) -> None:
+        # smaller ones put all mass where doubles end
+        if not (0.1 <= self.a <= 1e4 and 0.1 <= self.b <= 1e4):
+            raise ValueError(
+                "the numbers of a beta prior must be from 0.1 to 10,000; "
+                f"they are {self.a:g} and {self.b:g}"
+            )
+
+    @property
+    def mean(self) -> float:
+        """The prior mean."""
+        return self.a / (self.a + self.b)
+
+
+@dataclass(frozen=True)
+class Lapse:
+    """With some probability, which is inferred, a choice is made blindly.
+
+    Parameters
+    ----------
+    prior
+        Of the rate of lapses; default: ``Beta(1, 9)``, whose mean is a tenth.
+
+    Examples
+    --------
+    >>> rows = np.tile([[1.0], [0.0]], (60, 1))  # the better of two, but for five of sixty
+    >>> d = rv.Decisions(rows, range(0, 121, 2), [0] * 55 + [1] * 5, names=["worth"])
+    >>> model = rv.ChoiceModel(prior=rv.Normal(5.0), noise=rv.LogitNoise(lapse=rv.Lapse()))
+    >>> post = rv.fit(d, model, seed=1)
+    >>> post.draws["lapse"].shape  # (chain, draw): the rate
+    (4, 1000)
+    >>> post.lapses().probability[-5:].min() > post.lapses().probability[:55].max()
+    np.True_
+    """
+
+    prior: Beta = field(default_factory=lambda: Beta(1.0, 9.0))
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.prior, Beta):
+            raise ValueError(
+                f"the prior of a lapse rate must be rv.Beta(a, b); it is {self.prior!r}"
+            )
+
+    @property
+    def table(self) -> Floats:
+        """(2, n) the log odds of the rate at normal quantiles, and their slopes."""
+        return _quantile_table(self.prior.a, self.prior.b)
+
+
+@lru_cache
+def _quantile_table(a: float, b: float) -> Floats:
+    """(2, n) log odds of the beta quantile at Phi(z), and their derivative in z, at the nodes."""
+    z = LAPSE_TABLE.nodes
+    # each from the side on which it is small, so that no digits are lost
+    rate, rest = betaincinv(a, b, ndtr(z)), betaincinv(b, a, ndtr(-z))
+    small = rate < 0.5
+    rest = np.where(small, 1.0 - rate, rest)
+    rate = np.where(small, rate, 1.0 - rest)
+    log_odds = np.log(rate) - np.log(rest)
+    # d log odds / dz = phi(z) / (density of the log odds)
+    log_density = a * np.log(rate) + b * np.log(rest) - betaln(a, b)
+    slope = np.exp(-0.5 * z**2 - 0.5 * np.log(2.0 * np.pi) - log_density)
+    table = np.ascontiguousarray(np.stack([log_odds, slope]))
+    table.flags.writeable = False
+    return table
+
+
+def rates_of(table: Floats, z: Floats) -> Floats:
+    """The rate of lapses at each of the coordinates z, of any shape."""
+    out = np.empty(z.size)
+    rates_at(table, np.ascontiguousarray(z, dtype=np.float64).ravel(), out)
+    return out.reshape(z.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownLapse:
+    """Noise with lapses at a known rate, for probabilities and predictions.
+
+    Parameters
+    ----------
+    noise
+        Of choices that are no lapses.
+    rate
+        Of lapses: one number, or (S,), one for each of S draws.
+
+    Examples
+    --------
+    >>> d = rv.Decisions([[0.0], [1.0], [2.0]], start=[0, 3], chosen=[1])
+    >>> rv.choice_probabilities(d, [1.0], rv.KnownLapse(rv.LogitNoise(), 0.3)).round(3)
+    array([0.163, 0.271, 0.566])
+    """
+
+    noise: Noise
+    rate: Floats
+
+    def __post_init__(self) -> None:
+        rate = np.asarray(self.rate, dtype=np.float64)
+        if rate.ndim > 1 or rate.size == 0 or not ((rate >= 0.0) & (rate <= 1.0)).all():
+            raise ValueError("a rate of lapses is a probability, or (S,) probabilities of S draws")
+        object.__setattr__(self, "rate", rate)
+
+    @property
+    def without_lapses(self) -> Noise:
+        """The noise of choices that are no lapses."""
+        noise: Any = self.noise
+        without: Noise = noise if noise.lapse is None else replace(noise, lapse=None)
+        return without
+
+    def of_draws(self, which: Ints) -> KnownLapse:
+        """That of some of the draws."""
+        return self if self.rate.ndim == 0 else KnownLapse(self.noise, self.rate[which])
+
+    def log_mix(self, logs: Floats, actions: Any) -> Floats:
+        """(S, n) log probabilities with lapses, from those without (S, n).
+
+        actions: (n,) how many were offered.
+        """
+        rate = self.rate if self.rate.ndim == 0 else self.rate[:, None]
+        with np.errstate(divide="ignore"):
+            blind = np.log(rate) - np.log(actions)
+            return np.asarray(np.logaddexp(np.log1p(-rate) + logs, blind))
+
+    def mix(self, probabilities: Floats, actions: Any) -> Floats:
+        """(S, n) probabilities with lapses, from those without."""
+        rate = self.rate if self.rate.ndim == 0 else self.rate[:, None]
+        return np.asarray((1.0 - rate) * probabilities + rate / actions)
+
+
+def check_lapse(lapse: Any) -> None:
+    """Refuse what is no `Lapse`; a class in place of an instance is the usual slip."""
+    if lapse is not None and not isinstance(lapse, Lapse):
+        raise ValueError(f"lapse must be rv.Lapse() or None; it is {lapse!r}")
+
+
+def at_coordinate(noise: AnyNoise, v: Floats) -> AnyNoise:
+    """The noise with the rate of lapses that the last of v (K,) gives it, where that is unknown."""
+    if not isinstance(noise, LapseArguments) or noise.coordinates == 0:
+        return noise
+    log_odds = log_odds_and_slopes(noise.table, float(v[-1]))[0]
+    return noise._replace(coordinates=0, log_odds=float(log_odds))
+
+
+def log_odds_and_slopes(table: Floats, z: float) -> Floats:
+    """(3,) the log odds of the rate at the coordinate z, and their first and second derivative."""
+    out = np.empty(3)
+    write_log_odds(table, z, out)
+    return out
+
+
+def with_noise_coordinates(d: Decisions, count: int) -> Decisions:
+    """The decisions with so many columns of zeros more, which stand for coordinates of the noise.
+
+    Utilities do not depend on these coefficients, but everything that moves coefficients moves them
+    too.
+    """
+    if count == 0:
+        return d
+    zeros = sp.csr_array((d.rows.shape[0], count))
+    rows = (
+        sp.csr_array(sp.hstack([d.rows, zeros]))
+        if sp.issparse(d.rows)
+        else np.hstack([d.rows, zeros.toarray()])
+    )
+    return Decisions(
+        rows,
+        d.start,
+        d.chosen_row - d.start[:-1],
+        names=[*d.names, "lapse"],
+        blocks=[*d.blocks, Block("lapse", count)],
+    )
