@@ -83,6 +83,11 @@ def build(pair: Pair, model: Model, data: Any, options: dict[str, Any], draws: i
     return pair.entry.build(model.resolve(data), BuildArguments(options, draws, threads=1))
 
 
+def named(model: Model, data: Any, draws: Draws) -> Draws:
+    """A sampler's draws by the names of the model's parameters."""
+    return model.resolve(data).name_draws(draws)
+
+
 def independent_draws(
     rng: np.random.Generator,
     pair: Pair,
@@ -104,11 +109,13 @@ def independent_draws(
         sampler = build(pair, problem.model, data, options, PARTICLES)
         sampler = spoil(sampler) if spoil else sampler
         made, _ = warmed_up_draws(rng, sampler, len(data), PARTICLES)
+        made = named(problem.model, data, made)
     else:
         speed = pace(pair.kind, entry.name, problem.name)
         sampler = build(pair, problem.model, data, options, count)
         sampler = spoil(sampler) if spoil else sampler
-        return warmed_up_draws(rng, sampler, speed.warmup, count, speed.thin)[0]
+        made, _ = warmed_up_draws(rng, sampler, speed.warmup, count, speed.thin)
+        return named(problem.model, data, made)
     # particles and resampled draws repeat one another: few of many are nearly independent
     some = rng.choice(PARTICLES, count, replace=False)
     return {name: each[some] for name, each in made.items()}

@@ -25,6 +25,7 @@ from revealed.models.priors import resolve_prior
 from revealed.samplers.model_kind import Model, ModelKind, kind_of
 from revealed.samplers.ranking_hmc import MARGIN_PRIOR_SD, SPREAD_PRIOR_SD
 from tests.conformance.problems import (
+    LAPSE,
     NEARLY_NORMAL,
     NOISES,
     NOT_NORMAL,
@@ -289,6 +290,72 @@ def pooled_oracles() -> list[Oracle]:
                 pooled(name, three_actions(12, 3, law), other, **small),
                 pooled(f"{name}, many", three_actions(many, 4, law), other, only=NEARLY_NORMAL),
             ]
+    return found
+
+
+# Lapses: one coefficient, and the rate
+
+
+def lapse_moments(d: Decisions, model: rv.ChoiceModel) -> Moments:
+    """Of the coefficient and the rate, on a grid of both."""
+    noise, prior = model.noise, model.value_prior
+    assert isinstance(noise, Noise)
+    assert noise.lapse is not None
+    assert isinstance(prior, rv.Normal)
+    sd: Any = prior.sd
+    v = np.linspace(-8.0, 8.0, 1601) * float(sd)
+    # even quantiles of the prior of the rate, so that each has the same weight
+    beta = noise.lapse.prior
+    rate = st.beta(beta.a, beta.b).ppf((np.arange(400) + 0.5) / 400)
+    without = rv.log_likelihood(d, v[:, None], type(noise)())
+    log_prior = -0.5 * (v / float(sd)) ** 2
+    logs = np.stack(
+        [np.logaddexp(np.log1p(-r) + without, np.log(r / d.sizes)).sum(axis=1) for r in rate], 1
+    )
+    weight = np.exp(logs + log_prior[:, None] - (logs + log_prior[:, None]).max())
+    grid = np.meshgrid(v, rate, indexing="ij")
+    return moments_of(weight.ravel(), grid[0].ravel(), grid[1].ravel())
+
+
+def lapses(name: str, d: Decisions, model: rv.ChoiceModel, **of: Any) -> Oracle:
+    """A model with lapses on these decisions."""
+
+    def both(draws: Draws) -> Floats:
+        return columns(draws["value"], draws["lapse"])
+
+    return Oracle(name, model, d, d + d, both, cache(lambda: lapse_moments(d, model)), **of)
+
+
+def against_the_grain(count: int, wrong: int, by: float) -> Decisions:
+    """Choices of the better of two, but for some that are wrong by far.
+
+    Either the value is small, or these were lapses: the posterior has two modes.
+    """
+    rng = np.random.default_rng(7)
+    gap = np.append(rng.uniform(0.5, 1.5, count), np.full(wrong, -by))
+    rows = np.stack([gap, np.zeros(len(gap))], axis=1).reshape(-1, 1)
+    return Decisions(rows, 2 * np.arange(len(gap) + 1), np.zeros(len(gap), int))
+
+
+def blindly(d: Decisions, count: int) -> Decisions:
+    """The same with the first choices made at random."""
+    assert d.chosen is not None
+    blind = np.random.default_rng(6).integers(0, d.sizes[:count])
+    return d.with_choices(np.append(blind, d.chosen[count:]))
+
+
+def lapse_oracles() -> list[Oracle]:
+    """One mode and two, under both noises; many decisions for the normal approximation."""
+    found = []
+    for noise in (rv.NormalNoise(lapse=LAPSE), rv.LogitNoise(lapse=LAPSE)):
+        model, rng = rv.ChoiceModel(prior=rv.Normal(2.0), noise=noise), np.random.default_rng(3)
+        few = choose(rng, even_offers(1, 12, 3), np.array([1.5]), noise)
+        many = blindly(choose(rng, even_offers(1, 400, 4), np.array([1.0]), noise), 80)
+        found += [
+            lapses("lapses", few, model, not_for=NEARLY_NORMAL),
+            lapses("two modes", against_the_grain(14, 3, 6.0), model, only=("composite",)),
+            lapses("lapses, many", many, model, only=NEARLY_NORMAL),
+        ]
     return found
 
 
@@ -585,6 +652,7 @@ def ranking_oracles() -> list[Oracle]:
 
 ORACLES = [
     *pooled_oracles(),
+    *lapse_oracles(),
     *correlated_oracles(),
     *population_oracles(),
     *transition_oracles(),

@@ -196,6 +196,48 @@ def choice_problems() -> list[Problem]:
     return found
 
 
+def choices_with_lapses(
+    name: str, noise: Noise, offers: Decisions, sd: float, **of: Any
+) -> Problem:
+    """Ranked are coefficients, the rate of lapses, and their log-likelihood."""
+    model = rv.ChoiceModel(prior=rv.Normal(sd), noise=noise)
+    assert noise.lapse is not None
+    beta, sizes = noise.lapse.prior, offers.sizes
+
+    def draw(rng: np.random.Generator) -> Draws:
+        rate = np.array([rng.beta(beta.a, beta.b)])
+        return draw_value(rng, model.prior, offers) | {"lapse": rate}
+
+    def observe(rng: np.random.Generator, truth: Draws) -> Any:
+        seen = choose(rng, offers, truth["value"][0], noise)
+        assert seen.chosen is not None
+        lapses = rng.random(len(offers)) < truth["lapse"][0]
+        return offers.with_choices(np.where(lapses, rng.integers(0, sizes), seen.chosen))
+
+    def rank(data: Any, draws: Draws) -> Floats:
+        known = rv.KnownLapse(noise, draws["lapse"])
+        fit = rv.log_likelihood(data, draws["value"], known).sum(axis=1)
+        return columns(draws["value"], draws["lapse"], fit)
+
+    return Problem(name, model, draw, observe, rank, **of)
+
+
+LAPSE = rv.Lapse(rv.Beta(2.0, 8.0))
+"""Wide enough that few decisions say something of the rate."""
+
+
+def lapse_problems() -> list[Problem]:
+    """Both noises; ragged offers, and many decisions for the normal approximation."""
+    found = []
+    for noise in (rv.NormalNoise(lapse=LAPSE), rv.LogitNoise(lapse=LAPSE)):
+        few, many = ragged_offers(2, 15, seed=3), even_offers(2, 200, seed=4)
+        found += [
+            choices_with_lapses("lapses", noise, few, 2.0, not_for=NEARLY_NORMAL),
+            choices_with_lapses("lapses, many", noise, many, 0.7, only=NEARLY_NORMAL),
+        ]
+    return found
+
+
 # Decisions under correlated noise. The truth is simulated by other means than samplers use: the
 # covariance by scipy's inverse Wishart, the noise by its factor, the choice by comparing utilities.
 
@@ -492,6 +534,7 @@ def games(name: str, spread: float | None, teams: bool = False, ties: bool = Tru
 
 PROBLEMS = [
     *choice_problems(),
+    *lapse_problems(),
     *(
         correlated_choices(scale, prior)
         for prior in ("normal", "inferred sd")

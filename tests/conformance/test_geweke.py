@@ -24,6 +24,7 @@ from tests.conformance.cases import (
     case,
     is_default,
     missing,
+    named,
     pace,
     pairs,
     problems_for,
@@ -147,14 +148,17 @@ def joint_draws(
         made = build(pair, problem.model, data, options, 1)
         return spoil(made) if spoil else made
 
-    sampler = sampler_for(problem.observe(rng, at))
+    data = problem.observe(rng, at)
+    sampler = sampler_for(data)
     warmup = pace(pair.kind, pair.entry.name, problem.name).warmup
     state, _ = sampler.warmup(rng, sampler.init(rng, None), warmup, warmup)
-    _, at, _ = sampler.sample(rng, state, 1, 1)
+    _, drawn, _ = sampler.sample(rng, state, 1, 1)
+    at = named(problem.model, data, drawn)
     for _ in range(steps):
         data = problem.observe(rng, at)
         sampler = sampler_for(data)
-        state, at, _ = sampler.sample(rng, carry(rng, sampler, state, at), 1, 1)
+        state, drawn, _ = sampler.sample(rng, carry(rng, sampler, state, at), 1, 1)
+        at = named(problem.model, data, drawn)
         found.append(problem.rank(data, at)[0])
     return functions(np.array(found))
 

@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conformance.cases import Pair, build, case, fit, is_default, missing, pairs, variants
+from tests.conformance.cases import (
+    Pair,
+    build,
+    case,
+    fit,
+    is_default,
+    missing,
+    named,
+    pairs,
+    variants,
+)
 from tests.conformance.oracles import ORACLES, Oracle, assert_moments
 from tests.conformance.problems import Draws
 from tests.support.cases import warmed_up_draws
@@ -54,10 +64,12 @@ def many_draws(pair: Pair, oracle: Oracle, options: dict[str, Any], count: int, 
         sets = [
             warmed_up_draws(rng, sampler, len(data), count // BATCHES)[0] for _ in range(BATCHES)
         ]
-        return {name: np.concatenate([each[name] for each in sets]) for name in sets[0]}
+        made = {name: np.concatenate([each[name] for each in sets]) for name in sets[0]}
+        return named(oracle.model, data, made)
     sampler = build(pair, oracle.model, data, options, count)
     name = pair.entry.name
-    return warmed_up_draws(rng, sampler, WARMUP.get(name, 1_000), count, THIN.get(name, 1))[0]
+    made, _ = warmed_up_draws(rng, sampler, WARMUP.get(name, 1_000), count, THIN.get(name, 1))
+    return named(oracle.model, data, made)
 
 
 def oracles_for(pair: Pair) -> list[Oracle]:

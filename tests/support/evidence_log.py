@@ -141,6 +141,8 @@ def fitting_functions() -> list[str]:
 
 def model_name(kind: ModelKind) -> str:
     """What the certificate calls a kind of model; that of separate groups is of each of them."""
+    if kind.lapses == "lapses":
+        return f"choices, {kind.noise} noise with lapses"
     if kind.noise in ("logit", "other"):
         whose = "population" if kind.groups == "hierarchical" else "choices"
         law = "logit noise" if kind.noise == "logit" else "another noise"

@@ -105,6 +105,12 @@ def fit(
             "actions."
         ),
     ] = "normal",
+    lapse: Annotated[
+        bool,
+        typer.Option(
+            "--lapse", help="Some choices may be made blindly, at a rate that is inferred."
+        ),
+    ] = False,
     base: Annotated[
         str | None,
         typer.Option(
@@ -230,7 +236,7 @@ def fit(
     check_writable(out)
     model = ChoiceModel(
         prior=choose_prior(flat, prior_sd, infer_prior_sd, sum_to_zero, groups),
-        noise=choose_noise(noise, base),
+        noise=choose_noise(noise, base, lapse),
         groups=choose_groups(groups),
         transitions=choose_transitions(transitions, concentration),
     )

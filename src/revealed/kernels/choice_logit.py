@@ -32,12 +32,9 @@ def log_likelihood(
     exponentials, with_slopes = workspace.exponentials, slope.size > 0
     result, product, t = 0.0, 1.0, 0
     while t < weight.size:
-        # as many decisions as there is room for, and at least one
-        end = t + 1
-        while end < weight.size and start[end + 1] - start[t] <= exponentials.size - 8:
-            end += 1
+        end = last_together(start, t, weight.size, exponentials.size)
         first = start[t]
-        _write_exponentials(utility_gap[first : start[end]], exponentials)
+        write_exponentials(utility_gap[first : start[end]], exponentials)
         for s in range(t, end):
             low, high = start[s], start[s + 1]
             total = 1.0
@@ -70,7 +67,19 @@ def log_likelihood(
 
 
 @compiled_internal
-def _write_exponentials(x: Floats, out: Floats) -> None:
+def last_together(start: Ints, first: int, count: int, room: int) -> int:
+    """Where decisions end whose exponentials are taken together with those of the first.
+
+    As many as there is room for, and at least one.
+    """
+    end = first + 1
+    while end < count and start[end + 1] - start[first] <= room - 8:
+        end += 1
+    return end
+
+
+@compiled_internal
+def write_exponentials(x: Floats, out: Floats) -> None:
     """Write exp of x (n,) into out, which has room for seven more."""
     count = np.uint64(x.size)
     whole = count // EIGHT * EIGHT
@@ -108,7 +117,7 @@ def all_probabilities(mu: Floats, start: Ints, out: Floats) -> None:
         largest = mu[start[t] : start[t + 1]].max()
         for j in range(start[t], start[t + 1]):
             relative[j] = mu[j] - largest
-    _write_exponentials(relative, exponentials)
+    write_exponentials(relative, exponentials)
     for t in range(start.size - 1):
         total = 0.0
         for j in range(start[t], start[t + 1]):

@@ -14,15 +14,17 @@ quantiles). With w = (1 - rate) P / P', the probability that the choice was no l
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import overload
 
 from revealed._types import Floats
 from revealed.kernels._compile import compiled, compiled_internal, compiled_within
 from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex
 from revealed.kernels.choice_independent import log_likelihood as log_likelihood_without_lapses
-from revealed.kernels.noise import LapseArguments
+from revealed.kernels.choice_logit import last_together, write_exponentials
+from revealed.kernels.noise import LapseArguments, NoiseArguments, formula_of
 
 
 class LapseTable(NamedTuple):
@@ -30,10 +32,15 @@ class LapseTable(NamedTuple):
 
     Between two of them m is a cubic polynomial, beyond the last it is a straight line. With 16 for
     each unit the density of the rate is right to a millionth.
+
+    least: no probability is smaller. least_factor: probabilities above it are multiplied while
+    their product is.
     """
 
     reach: int = 9
     density: int = 16
+    least: float = 1e-300
+    least_factor: float = 1e-100
 
     @property
     def nodes(self) -> Floats:
@@ -78,26 +85,124 @@ def log_likelihood(
 
     Where utility_gap has one number more than there are rivals, that is the coordinate z.
     """
-    start, multiplicity, weight = rival_index
-    rivals, with_slopes = multiplicity.size, slope.size > 0
+    rivals = rival_index.multiplicity.size
     log_odds, slope_of_odds = lapse.log_odds, 0.0
     if utility_gap.size > rivals:
         log_odds, slope_of_odds, _ = log_odds_at(lapse.table, utility_gap[rivals])
-    # log(1 + exp(x)) without overflow
-    log_one_plus = max(log_odds, 0.0) + math.log1p(math.exp(-abs(log_odds)))
-    log_attends, log_rate = -log_one_plus, log_odds - log_one_plus
-    rate = math.exp(log_rate)
+    rate, attends = 1.0 / (1.0 + math.exp(-log_odds)), 1.0 / (1.0 + math.exp(log_odds))
+    result, by_log_odds = add_decisions(
+        lapse.noise, rate, attends, utility_gap, rival_index, workspace, floor, slope
+    )
+    if slope.size > rivals:
+        slope[rivals] = slope_of_odds * by_log_odds
+    return result
+
+
+def add_decisions(
+    noise: NoiseArguments,
+    rate: float,
+    attends: float,
+    utility_gap: Floats,
+    rival_index: RivalIndex,
+    workspace: ChoiceWorkspace,
+    floor: float,
+    slope: Floats,
+) -> tuple[float, float]:
+    """The sum of log P' over all decisions, and its slope in the log odds of the rate, for loops.
+
+    attends: one minus the rate. Slopes in the gaps go into slope, unless that is empty.
+    """
+    raise NotImplementedError("only loops call this")
+
+
+@overload(add_decisions, strict=False)  # type: ignore[untyped-decorator]
+def _choose_loop(
+    noise: Any,
+    rate: Any,
+    attends: Any,
+    utility_gap: Any,
+    rival_index: Any,
+    workspace: Any,
+    floor: Any,
+    slope: Any,
+) -> Any:
+    kind = formula_of(noise)
+    return add_logit_decisions if kind is not None and kind.is_logit else add_one_by_one
+
+
+def add_logit_decisions(
+    noise: NoiseArguments,
+    rate: float,
+    attends: float,
+    utility_gap: Floats,
+    rival_index: RivalIndex,
+    workspace: ChoiceWorkspace,
+    floor: float,
+    slope: Floats,
+) -> tuple[float, float]:
+    """Under logit noise: exponentials of many decisions together (`choice_logit.py`)."""
+    start, multiplicity, weight = rival_index
+    exponentials, with_slopes = workspace.exponentials, slope.size > 0
+    result, product, by_log_odds, t = 0.0, 1.0, 0.0, 0
+    while t < weight.size:
+        end = last_together(start, t, weight.size, exponentials.size)
+        first = start[t]
+        write_exponentials(utility_gap[first : start[end]], exponentials)
+        for s in range(t, end):
+            low, high = start[s], start[s + 1]
+            if low == high:
+                continue
+            total, actions = 1.0, 1.0
+            for j in range(low, high):
+                total += multiplicity[j] * exponentials[j - first]
+                actions += multiplicity[j]
+            attended = attends / total
+            p = max(attended + rate / actions, LAPSE_TABLE.least)
+            if weight[s] == 1.0:
+                product *= p
+                if product < LAPSE_TABLE.least_factor:
+                    result += math.log(product)
+                    product = 1.0
+            else:
+                result += weight[s] * math.log(p)
+            if with_slopes:
+                no_lapse = attended / p
+                by_log_odds += weight[s] * (1.0 - no_lapse - rate)
+                scale = -weight[s] * no_lapse / total
+                for j in range(low, high):
+                    slope[j] = scale * multiplicity[j] * exponentials[j - first]
+        result += math.log(product)
+        product = 1.0
+        # the terms that follow are not positive
+        if result < floor:
+            return -np.inf, 0.0
+        t = end
+    return result, by_log_odds
+
+
+def add_one_by_one(
+    noise: NoiseArguments,
+    rate: float,
+    attends: float,
+    utility_gap: Floats,
+    rival_index: RivalIndex,
+    workspace: ChoiceWorkspace,
+    floor: float,
+    slope: Floats,
+) -> tuple[float, float]:
+    """Under any noise: each decision by itself, as if there were no others."""
+    start, multiplicity, weight = rival_index
+    with_slopes = slope.size > 0
     begin, once, none = np.zeros(2, np.int64), np.ones(1), np.empty(0)
-    result, total_slope = 0.0, 0.0
+    result, by_log_odds = 0.0, 0.0
     for t in range(weight.size):
         low, high = start[t], start[t + 1]
         if low == high:
             continue
-        # log P of this decision alone, and its slopes
         begin[1] = high - low
         own = slope[low:high] if with_slopes else none
         log_p = log_likelihood_without_lapses(
-            lapse.noise,
+            noise,
             utility_gap[low:high],
             RivalIndex(begin, multiplicity[low:high], once),
             workspace,
@@ -107,21 +212,18 @@ def log_likelihood(
         actions = 1.0
         for j in range(low, high):
             actions += multiplicity[j]
-        attended, blind = log_attends + log_p, log_rate - math.log(actions)
-        largest = max(attended, blind)
-        log_total = largest + math.log1p(math.exp(-abs(attended - blind)))
-        result += weight[t] * log_total
+        attended = attends * math.exp(log_p)
+        p = max(attended + rate / actions, LAPSE_TABLE.least)
+        result += weight[t] * math.log(p)
         # the terms that follow are not positive
         if result < floor:
-            return -np.inf
+            return -np.inf, 0.0
         if with_slopes:
-            no_lapse = math.exp(attended - log_total)
+            no_lapse = attended / p
             for j in range(own.size):
                 own[j] *= weight[t] * no_lapse
-            total_slope += weight[t] * (1.0 - no_lapse - rate)
-    if with_slopes and utility_gap.size > rivals:
-        slope[rivals] = slope_of_odds * total_slope
-    return result
+            by_log_odds += weight[t] * (1.0 - no_lapse - rate)
+    return result, by_log_odds
 
 
 @compiled

@@ -139,7 +139,7 @@ class KnownLapse:
     """
 
     noise: Noise
-    rate: Floats
+    rate: Any
 
     def __post_init__(self) -> None:
         rate = np.asarray(self.rate, dtype=np.float64)

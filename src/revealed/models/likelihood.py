@@ -147,7 +147,9 @@ def _write_log_likelihoods(d: Decisions, draws: Floats, noise: AnyNoise, out: Fl
         write(at_coordinate(noise, draws[s]), mu, start, chosen_row, out[s])
 
 
-def derivatives(d: Decisions, v: Any, noise: Noise | None = None) -> tuple[float, Floats, Floats]:
+def derivatives(
+    d: Decisions, v: Any, noise: Noise | KnownLapse | None = None
+) -> tuple[float, Floats, Floats]:
     """The log-likelihood of all choices, its gradient (K,) and its Hessian (K, K) at v (K,)."""
     given = _check_coefficients(d, v)
     if np.ndim(v) != 1:

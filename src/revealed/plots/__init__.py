@@ -10,6 +10,7 @@ grey.
 >>> rv.plots.posterior_densities(post).savefig("drinks.png")
 """
 
+from revealed.plots.lapses import lapse_probabilities
 from revealed.plots.noise import noise_correlations
 from revealed.plots.population import shrinkage
 from revealed.plots.posterior import (
@@ -30,6 +31,7 @@ __all__ = [
     "calibration",
     "density",
     "hazard",
+    "lapse_probabilities",
     "noise_correlations",
     "posterior_densities",
     "reward_curve",

@@ -11,6 +11,7 @@ from revealed.data.rankings import Rankings
 from revealed.models.correlated_noise import NoiseCovariance
 from revealed.models.propriety import unbounded_skills, unbounded_team_direction
 from revealed.plots.columns import columns_to_show, prior_moments
+from revealed.plots.lapses import lapse_probabilities
 from revealed.plots.noise import noise_correlations
 from revealed.plots.population import shrinkage
 from revealed.plots.posterior import (
@@ -24,6 +25,7 @@ from revealed.plots.report_html import numbers, picture, table
 from revealed.plots.style import LIMITS
 from revealed.plots.transitions import transitions
 from revealed.results.base import Posterior
+from revealed.results.choice import ChoicePosterior
 from revealed.results.drawn_noise import drawn_noise
 from revealed.results.hierarchical import HierarchicalPosterior
 from revealed.results.identification import Identification
@@ -62,6 +64,8 @@ def inferred_section(post: Posterior) -> str:
         parts += _shrinkage(post) + _groups_table(post)
     if not isinstance(post, SeparatePosterior) and "noise_covariance" in post.draws:
         parts += _noise(post)
+    if isinstance(post, ChoicePosterior) and "lapse" in post.draws:
+        parts += _lapses(post)
     if isinstance(post, MDPPosterior):
         parts += _transitions(post)
     return parts
@@ -147,6 +151,25 @@ def _noise(post: Posterior) -> str:
         "<p>Where the noise of two actions is correlated, who likes one of them more than its row "
         f"explains likes the other more too, both compared with {escape(str(known.base))}.</p>"
         f"{figure}"
+    )
+
+
+def _lapses(post: ChoicePosterior) -> str:
+    """Which choices were probably lapses, with how to read it."""
+    found = post.lapses()
+    likely = found.likeliest(10)
+    figure = picture(
+        lapse_probabilities(post),
+        "How probable it is that each choice was a lapse; the likeliest are marked.",
+    )
+    rows = table(
+        [str(found.decisions.ids[t]) for t in likely],
+        {"probability of a lapse": numbers(found.probability[likely], ".2f")},
+    )
+    return (
+        "<p>A lapse is a choice made blindly, each action being as likely as another. "
+        f"{found.probability.sum():.1f} of {len(found.probability)} choices are expected to have "
+        f"been lapses. The decisions that were most probably lapses:</p>{figure}{rows}"
     )
 
 

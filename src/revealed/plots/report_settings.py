@@ -94,7 +94,13 @@ def _describe_ranking(model: RankingModel, ties: bool) -> dict[str, str]:
 def _describe_noise(post: Posterior, model: ChoiceModel) -> str:
     """The law of the noise, and how that of different actions is correlated."""
     if not isinstance(model.noise, CorrelatedNoise):
-        return model.noise.description
+        lapse = model.noise.lapse
+        if lapse is None:
+            return model.noise.description
+        return (
+            f"{model.noise.description}; with lapses, choices made blindly, at a rate that is "
+            f"inferred under the prior Beta({lapse.prior.a:g}, {lapse.prior.b:g})"
+        )
     scale = {
         "trace": "the variances have mean one",
         "first": "the first variance is one",

@@ -12,12 +12,14 @@ from revealed.data.decisions import Decisions
 from revealed.data.unique import choice_labels, find_kinds
 from revealed.models.correlated_noise import NoiseCovariance, ResolvedNoise
 from revealed.models.drawn_probabilities import log_probabilities_of_choices
+from revealed.models.lapse import KnownLapse
 from revealed.models.likelihood import log_likelihood
 from revealed.models.noise import KnownNoise
 from revealed.models.priors import Prior, ResolvedPrior
 from revealed.results.base import Columns, Posterior
 from revealed.results.drawn_noise import drawn_noise, resolved_noise, with_noise_columns
 from revealed.results.identification import Identification, identify
+from revealed.results.lapses import Lapses, find_lapses
 from revealed.results.loo import Observations
 from revealed.results.policy import Policy, policy
 from revealed.results.prediction import Prediction
@@ -154,6 +156,15 @@ class ChoicePosterior(Posterior):
             How many draws are used: "all", or at most so many; default: as the error asks for.
         """
         return predict(self, decisions, method, seed=seed, draws=draws)
+
+    def lapses(self) -> Lapses:
+        """How probable it is that each choice was a lapse; refuses a model without lapses."""
+        noise = self.known_noise
+        if not isinstance(noise, KnownLapse):
+            raise ValueError(
+                "this model has no lapses; give noise=rv.NormalNoise(lapse=rv.Lapse())"
+            )
+        return find_lapses(self.decisions, self.values, noise)
 
     def policy(self, decisions: Decisions) -> Policy:
         """Which action is best in each of these decisions, and how sure that is."""

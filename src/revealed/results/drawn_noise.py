@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from revealed.kernels.noise import AnyNoise
 from revealed.models.choice import ChoiceModel
 from revealed.models.correlated_noise import NoiseCovariance, ResolvedNoise
 from revealed.models.lapse import KnownLapse
@@ -35,6 +36,14 @@ def drawn_noise(post: Posterior) -> KnownNoise:
     return NoiseCovariance(
         resolved.labels[resolved.base], resolved.non_base, post.stacked("noise_covariance")
     )
+
+
+def kernel_at_mean(post: Posterior) -> AnyNoise:
+    """Independent noise as compiled loops take it, a rate of lapses at its posterior mean."""
+    assert isinstance(post.model, ChoiceModel)
+    noise = post.model.noise
+    assert isinstance(noise, Noise)
+    return noise.law_with_lapses(float(post.draws["lapse"].mean())) if noise.lapse else noise.law()
 
 
 def with_noise_columns(post: Posterior, columns: Columns) -> Columns:

@@ -32,7 +32,7 @@ from revealed.models.propriety import (
     find_unbounded_direction,
     unidentified_directions,
 )
-from revealed.results.drawn_noise import refuse_noise_covariance
+from revealed.results.drawn_noise import kernel_at_mean, refuse_noise_covariance
 from revealed.results.prior_sensitivity import Sensitivity, approximate_sd, find_sensitivity
 from revealed.results.text import align_columns, percentage, plural
 
@@ -274,7 +274,7 @@ def identify(posterior: Any) -> Identification:
     Parameters
     ----------
     posterior
-        A `ChoicePosterior` with independent noise.
+        A `ChoicePosterior` with independent noise; a rate of lapses is taken at its mean.
 
     Returns
     -------
@@ -292,7 +292,7 @@ def identify(posterior: Any) -> Identification:
     refuse_noise_covariance(posterior)
     # first what the choices leave open, which is exact and needs no draws
     # of equal decisions once
-    prior, noise = posterior.resolved_prior, posterior.resolved.kernel
+    prior, noise = posterior.resolved_prior, kernel_at_mean(posterior)
     d, weight = deduplicate_if_worthwhile(posterior.decisions)
     unidentified, unbounded, explained = _unlimited_directions(d, weight, prior)
     if prior.flat and (unidentified.shape[1] or unbounded):

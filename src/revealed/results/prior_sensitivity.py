@@ -9,7 +9,7 @@ import scipy.linalg as sla
 
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
-from revealed.kernels.noise import NoiseArguments
+from revealed.kernels.noise import AnyNoise
 from revealed.models.likelihood import posterior_mode
 from revealed.models.priors import ResolvedPrior
 
@@ -45,7 +45,7 @@ class Sensitivity:
 def find_sensitivity(
     d: Decisions,
     weight: Floats,
-    noise: NoiseArguments,
+    noise: AnyNoise,
     prior: ResolvedPrior,
     mode: Floats,
     information: Floats,

@@ -42,8 +42,9 @@ from revealed.kernels.log_posterior import (
     PosteriorWorkspace,
     make_posterior_workspace,
 )
-from revealed.kernels.noise import NORMAL, AnyNoise
+from revealed.kernels.noise import NORMAL, AnyNoise, count_coordinates
 from revealed.kernels.prior_scale import PriorScale
+from revealed.models.lapse import at_coordinate
 from revealed.models.likelihood import at_likely_scale, posterior_mode
 from revealed.models.priors import ResolvedPrior
 from revealed.models.propriety import refuse_flat_prior
@@ -149,6 +150,7 @@ class CompositeSampler:
     def init(self, rng: np.random.Generator, position: Floats | None) -> State:
         """The state at `position`, or at a draw from twice the normal approximation at the mode.
 
+        With lapses there may be several modes, and chains start apart (`_likely_at_any_rate`).
         Until it is warmed up, it makes sweeps, or Hamiltonian moves with a small step size.
         """
         # The coordinates of the normal approximation at the mode (Laplace).
@@ -156,6 +158,8 @@ class CompositeSampler:
             self.resolved_prior, self.mode, self.information
         )
         width = len(self.information)
+        if position is None and count_coordinates(self.noise):
+            position = self._likely_at_any_rate(rng)
         x = (
             np.sqrt(2.0) * rng.standard_normal(width)
             if position is None
@@ -170,6 +174,15 @@ class CompositeSampler:
         }
         untuned = AUGMENTATION_ONLY if self.can_augment else hmc_only_cycle(0.1)
         return state | tuning_state(transform, transform.unwhiten, null_mixture(width), untuned)
+
+    def _likely_at_any_rate(self, rng: np.random.Generator) -> Floats:
+        """(K,) the most likely value at a rate of lapses that is drawn from its prior."""
+        z = rng.standard_normal()
+        known = at_coordinate(self.noise, np.array([z]))
+        counted = self.unique.unique, self.likely_prior, self.unique.rival_index.weight
+        v, _ = posterior_mode(*counted, known)
+        v[-1] = z
+        return v
 
     def warmup(
         self, rng: np.random.Generator, state: State, remaining: int, chunk: int
