@@ -33,6 +33,7 @@ NAMES = (
     "ranking_size",
     "tetris",
     "default_prior",
+    "which_noise",
     "studio",
 )
 """All benchmarks, in the order of the page."""

@@ -52,6 +52,12 @@ def rows() -> list[list[ModelKind]]:
         for noise in NOISES
         for groups in GROUPS
     ]
+    parts += [
+        {"data": data, "noise": noise, "groups": groups, "lapses": "lapses"}
+        for data in ("decisions", "trajectories")
+        for noise in ("normal", "logit")
+        for groups in GROUPS
+    ]
     parts.append({"data": "rankings", "noise": "normal", "groups": "pooled"})
     return [[ModelKind(prior=prior, **part) for prior in PRIORS] for part in parts]  # type: ignore[arg-type]
 
@@ -115,6 +121,8 @@ def combinations() -> str:
             for kind in row
         ]
         noise = "" if ranking else NOISES[first.noise]
+        if first.lapses == "lapses":
+            noise = noise.replace("()", "(lapse=Lapse())")
         groups = "" if ranking else GROUPS[first.groups]
         lines.append([DATA[first.data], noise, groups, *cells])
     return as_table(["data", "noise", "groups", *PRIORS.values()], lines)
