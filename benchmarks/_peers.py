@@ -33,6 +33,7 @@ from revealed.kernels.log_posterior import (
     log_posterior,
     make_posterior_workspace,
 )
+from revealed.kernels.noise import NORMAL, NoiseArguments
 from revealed.models.likelihood import posterior_mode
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.composite.transform import WhiteningTransform, log_posterior_in_coordinates
@@ -56,7 +57,9 @@ class Sampled(NamedTuple):
     total: float
 
 
-def log_posterior_of(decisions: Decisions, resolved_prior: ResolvedPrior) -> LogPosterior:
+def log_posterior_of(
+    decisions: Decisions, resolved_prior: ResolvedPrior, noise: NoiseArguments = NORMAL
+) -> LogPosterior:
     """The posterior to sample, counted as the default sampler counts it, in the coordinates q."""
     return log_posterior_in_coordinates(
         deduplicate(decisions),
@@ -65,6 +68,7 @@ def log_posterior_of(decisions: Decisions, resolved_prior: ResolvedPrior) -> Log
         WhiteningTransform.linear(
             resolved_prior.mean, resolved_prior.basis, resolved_prior.basis.T
         ),
+        noise,
     )
 
 
@@ -75,6 +79,7 @@ def nutpie_draws(
     warmup: int,
     seed: int,
     seconds: float = math.inf,
+    noise: NoiseArguments = NORMAL,
 ) -> Sampled:
     """nutpie's NUTS; at most `draws`, and none begun after `seconds` of sampling.
 
@@ -87,7 +92,7 @@ def nutpie_draws(
         import nutpie
 
     began = time.perf_counter()
-    target = log_posterior_of(decisions, resolved_prior)
+    target = log_posterior_of(decisions, resolved_prior, noise)
     watch = np.zeros(4 + _workspace_ends(target)[-1])
     watch[WARMUP] = warmup
     model = _nutpie_model(target, _start(decisions, resolved_prior), watch)

@@ -33,6 +33,7 @@ NAMES = (
     "ranking_size",
     "tetris",
     "default_prior",
+    "logit",
     "which_noise",
     "studio",
 )
