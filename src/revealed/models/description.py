@@ -11,7 +11,7 @@ from revealed.io.netcdf import UnreadableModel
 from revealed.models.choice import ChoiceModel
 from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.models.groups import Hierarchical, Pooled, Separate
-from revealed.models.noise import Noise, NormalNoise
+from revealed.models.noise import LogitNoise, Noise, NormalNoise
 from revealed.models.priors import Flat, HalfStudentT, Normal
 from revealed.models.ranking import RankingModel
 from revealed.models.transitions import Dirichlet, Known
@@ -25,6 +25,7 @@ PARTS: dict[str, Any] = {
         Flat,
         HalfStudentT,
         NormalNoise,
+        LogitNoise,
         CorrelatedNoise,
         Pooled,
         Separate,

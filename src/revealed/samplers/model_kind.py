@@ -14,6 +14,7 @@ from revealed.models.transitions import Dirichlet
 Model = ChoiceModel | RankingModel
 ResolvedModel = ResolvedChoiceModel | ResolvedRankingModel
 PriorKind = Literal["normal", "flat", "inferred sd"]
+NoiseKind = Literal["normal", "other", "correlated"]
 
 
 class ModelKind(NamedTuple):
@@ -24,7 +25,7 @@ class ModelKind(NamedTuple):
 
     data: Literal["decisions", "trajectories", "rankings"]
     prior: PriorKind
-    noise: Literal["normal", "other", "correlated"] = "normal"
+    noise: NoiseKind = "normal"
     groups: Literal["pooled", "hierarchical"] = "pooled"
 
     def __str__(self) -> str:
@@ -45,9 +46,10 @@ class ModelKind(NamedTuple):
 def kind_of(model: Model) -> ModelKind:
     """The kinds of a model's parts."""
     if isinstance(model, RankingModel):
+        noise: NoiseKind = "other" if model.is_logit else "normal"
         if isinstance(model.prior, Flat):
-            return ModelKind("rankings", "flat")
-        return ModelKind("rankings", "normal" if model.prior is not None else "inferred sd")
+            return ModelKind("rankings", "flat", noise)
+        return ModelKind("rankings", "inferred sd" if model.prior is None else "normal", noise)
     prior = model.value_prior
     prior_kind: PriorKind = (
         "flat"
@@ -56,7 +58,7 @@ def kind_of(model: Model) -> ModelKind:
         if isinstance(prior, Normal) and prior.infers_sd
         else "normal"
     )
-    noise_kind: Literal["normal", "other", "correlated"] = (
+    noise_kind: NoiseKind = (
         "correlated"
         if isinstance(model.noise, CorrelatedNoise)
         else "normal"
