@@ -37,6 +37,7 @@ MODELS = {
     "population, noise covariance": "fit",
     "separate fits": "fit",
     "rankings": "fit",
+    "rankings, logit noise": "fit",
     "choices, another noise": "fit",
     "population, another noise": "fit",
     "unknown transitions, another noise": "fit",
@@ -141,13 +142,13 @@ def fitting_functions() -> list[str]:
 
 def model_name(kind: ModelKind) -> str:
     """What the certificate calls a kind of model; that of separate groups is of each of them."""
+    if kind.data == "rankings":
+        return "rankings" if kind.noise == "normal" else "rankings, logit noise"
     if kind.noise == "other":
         whose = "population" if kind.groups == "hierarchical" else "choices"
         return f"{whose if kind.data == 'decisions' else 'unknown transitions'}, another noise"
     if kind.data == "trajectories":
         return "unknown transitions"
-    if kind.data == "rankings":
-        return "rankings"
     if kind.groups == "hierarchical":
         return "population, noise covariance" if kind.noise == "correlated" else "population"
     if kind.noise == "correlated":
@@ -164,7 +165,7 @@ def own_kinds(entry: SamplerEntry) -> list[ModelKind]:
 
     A law of noise from elsewhere is proven there; `tests/conformance` tries one.
     """
-    return [kind for kind in entry.kinds if kind.noise != "other"]
+    return [kind for kind in entry.kinds if kind.noise != "other" or kind.data == "rankings"]
 
 
 def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:
@@ -200,7 +201,11 @@ def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:
             for prior in (normal, inferred)
             for law in (rv.NormalNoise(), noise)
         ),
-        *((games, rv.RankingModel(prior=prior)) for prior in (normal, flat, None)),
+        *(
+            (games, rv.RankingModel(prior=prior, noise=law))
+            for law in (rv.NormalNoise(), rv.LogitNoise())
+            for prior in (normal, flat, None)
+        ),
     ]
 
 

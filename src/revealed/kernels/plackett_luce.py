@@ -229,9 +229,10 @@ def log_likelihood(games: LuceGames, skill: Floats, gradient: Floats) -> float:
     """
     largest = 0.0
     for k in range(skill.size):
+        # neither is NaN
+        if not abs(skill[k]) < LIMITS.utility:
+            return -np.inf
         largest = max(largest, abs(skill[k]))
-    if not largest < LIMITS.utility:
-        return -np.inf
     if largest * games.most_members > LIMITS.exponent:
         return _log_likelihood_by_logs(games, skill, gradient)
     return _log_likelihood_by_strengths(games, skill, gradient)
