@@ -113,8 +113,10 @@ def test_wrong_sampler_under_logit_noise_is_caught_by_the_grid(name: str) -> Non
 @pytest.mark.proves(model="rankings, logit noise", sampler="ranking-hmc")
 def test_posterior_under_logit_noise_is_that_of_successive_choices() -> None:
     """Teams, retirements and full orders as logit choices, for the default sampler of choices."""
-    games: list[list[Any]] = [["a", "b", "c"], ["b", "a", "c"], ["c", ("a", "b")], ["c", "b", "a"]]
-    games = (games + [["a", "b", "c"], [("b", "c"), "a"], ["a", "c", "b"], ["b", "c"]]) * 2
+    games: list[list[Any]] = [
+        *[["a", "b", "c"], ["b", "a", "c"], ["c", ("a", "b")], ["c", "b", "a"]] * 2,
+        *[["a", "b", "c"], [("b", "c"), "a"], ["a", "c", "b"], ["b", "c"]] * 2,
+    ]
     won = [["a", "c", "b"], ["b", "a", "c"]]
     orders = Rankings.from_columns(
         *zip(
