@@ -23,6 +23,7 @@ from revealed.data.trajectories import Trajectories
 from revealed.models.choice import ChoiceModel
 from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.models.groups import Hierarchical, Separate
+from revealed.models.noise import LogitNoise
 from revealed.models.priors import Flat, HalfStudentT, Normal
 from revealed.models.ranking import RankingModel
 from revealed.models.transitions import Dirichlet
@@ -167,6 +168,9 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "ranking": lambda: make(rankings(), RankingModel(), skill=draw(3), spread=np.exp(draw())),
     "ranking with ties": lambda: make(
         rankings(tied=True), RankingModel(prior=Normal(1.0)), skill=draw(3), margin=np.exp(draw())
+    ),
+    "ranking with ties, logit noise": lambda: make(
+        rankings(tied=True), RankingModel(Normal(1.0), noise=LogitNoise()), skill=draw(3)
     ),
 }
 SPECIAL: dict[Any, set[str]] = {
