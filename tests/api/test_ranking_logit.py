@@ -28,7 +28,8 @@ def played(games: int, seed: int = 4) -> Rankings:
         order = who[np.argsort(-(SKILL[who] + rng.gumbel(size=4)))]
         places: list[Any] = [1, 2, 2 if g % 3 == 0 else 3, "DNF" if g % 3 == 1 else 4]
         rows += [(g, f"p{p}", place) for p, place in zip(order, places, strict=True)]
-    return Rankings.from_columns(*zip(*rows, strict=True))
+    game, player, position = zip(*rows, strict=True)
+    return Rankings.from_columns(game, player, position)
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +152,9 @@ def test_a_tie_bounds_nobody() -> None:
     teams = Rankings.from_columns([1] * 3, ["a", "b", "c"], [1, 1, 1], ["x", "x", "y"])
     assert unbounded_team_direction(teams, ties_bound=False) == "+1 a"
     # c is behind both of the first place, ahead of neither; d behind all
-    places = Rankings.from_columns([1] * 4 + [2] * 4, list("abcd") * 2, [1, 1, 3, "DNF", 4, 3, 1, 1])
+    places = Rankings.from_columns(
+        [1] * 4 + [2] * 4, list("abcd") * 2, [1, 1, 3, "DNF", 4, 3, 1, 1]
+    )
     assert unbounded_skills(places, ties_bound=False) == []
     assert unbounded_skills(places[:1], ties_bound=False) == [
         "a and b were never beaten",

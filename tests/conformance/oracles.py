@@ -602,7 +602,11 @@ def luce_moments(prior: str, spread: float) -> Moments:
 
 def luce_oracles() -> list[Oracle]:
     """Three players under logit noise, with orders that were not seen and retirements."""
-    priors = {"normal": rv.Normal(1.5), "flat": rv.Flat(), "inferred sd": None}
+    priors: dict[str, rv.Normal | rv.Flat | None] = {
+        "normal": rv.Normal(1.5),
+        "flat": rv.Flat(),
+        "inferred sd": None,
+    }
 
     def skill_and_spread(draws: Draws) -> Floats:
         spread = [np.log(draws["spread"])] if "spread" in draws else []

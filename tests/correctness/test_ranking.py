@@ -84,8 +84,9 @@ def build_without_the_retired(rankings: Rankings, *arguments: Any) -> RankingSam
         place = np.cumsum(~tied)
         if n_ordered > 1:
             kept += [(g, teams[k][0], place[k]) for k in range(n_ordered)]
-    columns = zip(*sorted(kept, key=lambda row: (row[0], row[1])), strict=True)
-    return RankingSampler.build(Rankings.from_columns(*columns), *arguments)
+    # names in the order of the alphabet, as before
+    game, player, position = zip(*sorted(kept, key=lambda row: row[:2]), strict=True)
+    return RankingSampler.build(Rankings.from_columns(game, player, position), *arguments)
 
 
 def build_with_unseen_orders_as_seen(rankings: Rankings, *arguments: Any) -> RankingSampler:
@@ -113,22 +114,17 @@ def test_wrong_sampler_under_logit_noise_is_caught_by_the_grid(name: str) -> Non
 @pytest.mark.proves(model="rankings, logit noise", sampler="ranking-hmc")
 def test_posterior_under_logit_noise_is_that_of_successive_choices() -> None:
     """Teams, retirements and full orders as logit choices, for the default sampler of choices."""
-    games: list[list[Any]] = [
-        *[["a", "b", "c"], ["b", "a", "c"], ["c", ("a", "b")], ["c", "b", "a"]] * 2,
-        *[["a", "b", "c"], [("b", "c"), "a"], ["a", "c", "b"], ["b", "c"]] * 2,
+    games: list[list[Any]] = [["a", "b", "c"], ["b", "a", "c"], ["c", ("a", "b")], ["c", "b", "a"]]
+    games += [["a", "b", "c"], [("b", "c"), "a"], ["a", "c", "b"], ["b", "c"]]
+    games, won = games * 2, [["a", "c", "b"], ["b", "a", "c"]]
+    rows_of_games = [
+        (g, p, "DNF" if k and g >= len(games) else k + 1, k)
+        for g, game in enumerate([*games, *won])
+        for k, entry in enumerate(game)
+        for p in entry
     ]
-    won = [["a", "c", "b"], ["b", "a", "c"]]
-    orders = Rankings.from_columns(
-        *zip(
-            *(
-                (g, p, "DNF" if k and g >= len(games) else k + 1, k)
-                for g, game in enumerate([*games, *won])
-                for k, entry in enumerate(game)
-                for p in entry
-            ),
-            strict=True,
-        )
-    )
+    game, player, position, team = zip(*rows_of_games, strict=True)
+    orders = Rankings.from_columns(game, player, position, team)
     model = rv.RankingModel(prior=rv.Normal(1.5), noise=rv.LogitNoise())
     found = rv.fit(orders, model, draws=8000, chains=2, progress=False)
     stages = [game[k:] for game in games for k in range(len(game) - 1)] + won

@@ -278,14 +278,15 @@ def _adjacent_entries(rankings: Rankings, ties_bound: bool) -> tuple[Ints, Ints]
     games = zip(rankings.start[:-1], rankings.start[1:], rankings.n_ordered, strict=True)
     for start, end, n_ordered in games:
         # without edges in a tie, all of a place are ahead of all right behind it
-        ahead, place = [], [start]
+        last_place: list[int] = []
+        place = [start]
         for entry in range(start + 1, end):
             if not ties_bound:
                 if not rankings.tied[entry] and entry <= start + n_ordered:
-                    ahead, place = place, []
+                    last_place, place = place, []
                 place.append(entry)
-                leading += ahead
-                trailing += [entry] * len(ahead)
+                leading += last_place
+                trailing += [entry] * len(last_place)
                 continue
             # Those in no known order are all behind the last one that is in order.
             leading.append(min(entry, start + n_ordered) - 1)

@@ -76,9 +76,8 @@ def _make_games(orders: Rankings, team_noise: str, logit: bool) -> Games | LuceG
     if logit:
         return make_luce_games(*members, orders.tied, orders.n_ordered, len(orders.names))
     # independent noise of an entry's players adds up
-    sd = np.sqrt(orders.sizes.astype(np.float64)) if team_noise == "player" else None
-    each = np.ones(len(orders.sizes)) if sd is None else sd
-    return Games(*members, each, orders.tied, orders.n_ordered)
+    variance = orders.sizes if team_noise == "player" else np.ones(len(orders.sizes))
+    return Games(*members, np.sqrt(variance.astype(np.float64)), orders.tied, orders.n_ordered)
 
 
 @dataclass(frozen=True, eq=False)
