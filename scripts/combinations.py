@@ -34,6 +34,7 @@ DATA = {
 }
 NOISES = {
     "normal": "`NormalNoise()`",
+    "logit": "`LogitNoise()`",
     "other": "another `Noise`",
     "correlated": "`CorrelatedNoise()`",
 }
@@ -52,7 +53,7 @@ def rows() -> list[list[ModelKind]]:
         for groups in GROUPS
     ]
     parts += [
-        {"data": "rankings", "noise": noise, "groups": "pooled"} for noise in ("normal", "other")
+        {"data": "rankings", "noise": noise, "groups": "pooled"} for noise in ("normal", "logit")
     ]
     return [[ModelKind(prior=prior, **part) for prior in PRIORS] for part in parts]  # type: ignore[arg-type]
 
@@ -115,9 +116,8 @@ def combinations() -> str:
             ", ".join(mark(Pair(kind, entry)) for entry in REGISTRY.entries_for(kind)) or "no"
             for kind in row
         ]
-        noise = "`LogitNoise()`" if ranking and first.noise == "other" else NOISES[first.noise]
         groups = "" if ranking else GROUPS[first.groups]
-        lines.append([DATA[first.data], noise, groups, *cells])
+        lines.append([DATA[first.data], NOISES[first.noise], groups, *cells])
     return as_table(["data", "noise", "groups", *PRIORS.values()], lines)
 
 

@@ -25,9 +25,9 @@ from revealed.models.priors import resolve_prior
 from revealed.samplers.model_kind import Model, ModelKind, kind_of
 from revealed.samplers.ranking_hmc import MARGIN_PRIOR_SD, SPREAD_PRIOR_SD
 from tests.conformance.problems import (
-    LOGISTIC,
     NEARLY_NORMAL,
     NOISES,
+    NOT_NORMAL,
     SCALE,
     TRANSLATING,
     Draws,
@@ -223,10 +223,10 @@ def skewed_decisions() -> Decisions:
     )
 
 
-def three_actions(count: int, seed: int) -> Decisions:
-    """Two features, and choices under logistic noise."""
+def three_actions(count: int, seed: int, law: Noise) -> Decisions:
+    """Two features, and choices under a noise."""
     offers = even_offers(2, count, seed)
-    return choose(np.random.default_rng(seed), offers, np.array([1.2, -0.8]), LOGISTIC)
+    return choose(np.random.default_rng(seed), offers, np.array([1.2, -0.8]), law)
 
 
 CORRELATED_PRIOR = rv.Normal(
@@ -276,15 +276,19 @@ def pooled_oracles() -> list[Oracle]:
     ]
     for prior in ("normal", "flat", "inferred sd"):
         many = features(80).rows[:, :2]
-        of, other = model(prior=prior_of(prior)), model(prior=prior_of(prior, 1.5), noise=LOGISTIC)
+        of = model(prior=prior_of(prior))
         d = Decisions(many, features(80).start, features(80).chosen)
-        found += [
-            pooled("many decisions", d, of, only=NEARLY_NORMAL),
-            # each of its decisions takes particles as long as a whole run of another sampler
-            pooled("logistic noise, few", three_actions(3, 5), other, only=("ibis",)),
-            pooled("logistic noise", three_actions(12, 3), other, **small),
-            pooled("logistic noise, many", three_actions(30, 4), other, only=NEARLY_NORMAL),
-        ]
+        found.append(pooled("many decisions", d, of, only=NEARLY_NORMAL))
+        for name, law in NOT_NORMAL.items():
+            other = model(prior=prior_of(prior, 1.5), noise=law)
+            # each decision of particles takes as long as a whole run of another sampler
+            few = three_actions(3, 5, law)
+            many = 30 if law.name == "logistic" else 60
+            found += [
+                pooled(f"{name}, few", few, other, only=("ibis",)),
+                pooled(name, three_actions(12, 3, law), other, **small),
+                pooled(f"{name}, many", three_actions(many, 4, law), other, only=NEARLY_NORMAL),
+            ]
     return found
 
 

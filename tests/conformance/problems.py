@@ -34,8 +34,9 @@ Draws = dict[str, Floats]
 SCALE = 2.0  # of the prior of a prior sd that is inferred
 LOGISTIC = LogisticNoise(0.6)
 NORMAL = rv.NormalNoise()
-NOISES: dict[str, Noise] = {"normal": NORMAL, "other": LOGISTIC}
+NOISES: dict[str, Noise] = {"normal": NORMAL, "logit": rv.LogitNoise(), "other": LOGISTIC}
 """Independent noise that the package has, and one that it does not have."""
+NOT_NORMAL = {f"{law.name} noise": law for law in NOISES.values() if law.name != "normal"}
 
 
 @dataclass(frozen=True)
@@ -178,18 +179,17 @@ def choice_problems() -> list[Problem]:
                 only=NEARLY_NORMAL,
             ),
         ]
-        other = rv.ChoiceModel(prior=prior_of(prior, 1.5), noise=LOGISTIC)
-        found += [
-            independent_choices(
-                "logistic noise", other, even_offers(2, 8, seed=3), not_for=NEARLY_NORMAL
-            ),
-            independent_choices(
-                "logistic noise, many",
-                other.replace(prior=prior_of(prior, 1.0, 1.0)),
-                even_offers(2, 100, seed=4),
-                only=NEARLY_NORMAL,
-            ),
-        ]
+        for name, law in NOT_NORMAL.items():
+            other = rv.ChoiceModel(prior=prior_of(prior, 1.5), noise=law)
+            found += [
+                independent_choices(name, other, even_offers(2, 8, seed=3), not_for=NEARLY_NORMAL),
+                independent_choices(
+                    f"{name}, many",
+                    other.replace(prior=prior_of(prior, 1.0, 1.0)),
+                    even_offers(2, 100, seed=4),
+                    only=NEARLY_NORMAL,
+                ),
+            ]
     return found
 
 
@@ -361,7 +361,7 @@ def population_problems() -> list[Problem]:
         found += [
             population("features", prior, NOISES["normal"], features),
             population("states", prior, NOISES["normal"], states),
-            population("logistic noise", prior, NOISES["other"], few),
+            *(population(name, prior, law, few) for name, law in NOT_NORMAL.items()),
             population("trace", prior, correlated_law("trace"), labelled),
             population("first", prior, correlated_law("first"), labelled),
         ]
@@ -508,11 +508,7 @@ PROBLEMS = [
         for scale in ("trace", "first")
     ),
     *population_problems(),
-    *(
-        unknown_transitions(prior, noise)
-        for noise in ("normal", "other")
-        for prior in ("normal", "inferred sd")
-    ),
+    *(unknown_transitions(prior, noise) for noise in NOISES for prior in ("normal", "inferred sd")),
     *(
         games(name, spread, teams=name == "teams", ties=name != "no ties")
         for spread in (None, 1.5)

@@ -47,7 +47,7 @@ def data_sets(pair: Pair, long: bool) -> int:
         quick = pair.kind.prior == "normal" or pair.entry.name != "ghk-hmc"
         return SHORT.get(pair.entry.name, 0) if quick else 0
     count = LONG.get(pair.entry.name, 1_000)
-    return count // 2 if pair.kind.noise == "other" and pair.kind.data != "rankings" else count
+    return count // 2 if pair.kind.noise == "other" else count
 
 
 CASES = [

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from revealed.kernels.group_values import draw_group_values
+from revealed.kernels.noise import NORMAL
 from revealed.samplers import hierarchical
 from revealed.samplers.ranking_hmc import RankingSampler
 from tests.conformance.cases import RANKED, Pair, Spoil, case, pairs, problems_for, ranks, variants
@@ -73,6 +74,11 @@ def fix_rows(sampler: Any) -> Any:
 def narrow_noise(sampler: Any) -> Any:
     """The noise of a plug-in, ten times as narrow."""
     return replace(sampler, noise=LogisticNoise(0.06).kernel())
+
+
+def normal_noise(sampler: Any) -> Any:
+    """Choices by Gumbel noise are taken for those by normal noise."""
+    return replace(sampler, noise=NORMAL)
 
 
 @contextmanager
@@ -164,7 +170,7 @@ MUTANTS = [
     ),
     Mutant(
         "orders that were not seen taken for seen",
-        "ranking-hmc: rankings and independent noise that is not normal",
+        "ranking-hmc: rankings and logit noise",
         unseen_orders_as_seen,
         2_000,
         by="Geweke",
@@ -188,6 +194,13 @@ MUTANTS = [
         "composite: independent noise that is not normal",
         narrow_noise,
         150,
+        always=False,
+    ),
+    Mutant(
+        "normal noise in place of Gumbel's",
+        "composite: logit noise",
+        normal_noise,
+        600,
         always=False,
     ),
 ]

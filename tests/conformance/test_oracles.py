@@ -32,15 +32,14 @@ COUNTS = {
     "laplace": (10_000, 40_000),
 }
 """Draws by default, and with --slow; of a sampler that is not here as many as of the paper's."""
-# an evaluation of this noise costs many times as much, but for that of rankings
+# an evaluation of this noise costs many times as much
 SLOWER_NOISE = {"hierarchical": 2, "ibis": 2}
 
 
 def draw_count(pair: Pair, long: bool) -> int:
     """How many draws of a pair are compared with the exact posterior."""
     count = COUNTS.get(pair.entry.name, (40_000, 200_000))[long]
-    slower = pair.kind.noise == "other" and pair.kind.data != "rankings"
-    return count // SLOWER_NOISE.get(pair.entry.name, 5) if slower else count
+    return count // SLOWER_NOISE.get(pair.entry.name, 5) if pair.kind.noise == "other" else count
 
 
 def many_draws(pair: Pair, oracle: Oracle, options: dict[str, Any], count: int, data: Any) -> Draws:

@@ -32,7 +32,7 @@ def assert_exact(
     """The sampler that this function builds has an exact posterior's moments."""
     oracle = find_oracle(name, prior, noise)
     spread = None if prior == "inferred sd" else 1.5
-    sampler = build(oracle.data, spread, "entry", *([True] if noise == "other" else []))
+    sampler = build(oracle.data, spread, "entry", *([True] if noise == "logit" else []))
     made, _ = warmed_up_draws(np.random.default_rng(1), sampler, 300, draws)
     assert_moments(oracle.columns(made), oracle.exact())
 
@@ -108,7 +108,7 @@ LUCE_MUTANTS: dict[str, Build] = {
 @pytest.mark.parametrize("name", LUCE_MUTANTS)
 def test_wrong_sampler_under_logit_noise_is_caught_by_the_grid(name: str) -> None:
     with must_fail(name):
-        assert_exact(LUCE_MUTANTS[name], "three players, logit noise", "normal", noise="other")
+        assert_exact(LUCE_MUTANTS[name], "three players, logit noise", "normal", noise="logit")
 
 
 @pytest.mark.proves(model="rankings, logit noise", sampler="ranking-hmc")

@@ -144,9 +144,10 @@ def model_name(kind: ModelKind) -> str:
     """What the certificate calls a kind of model; that of separate groups is of each of them."""
     if kind.data == "rankings":
         return "rankings" if kind.noise == "normal" else "rankings, logit noise"
-    if kind.noise == "other":
+    if kind.noise in ("logit", "other"):
         whose = "population" if kind.groups == "hierarchical" else "choices"
-        return f"{whose if kind.data == 'decisions' else 'unknown transitions'}, another noise"
+        law = "logit noise" if kind.noise == "logit" else "another noise"
+        return f"{whose if kind.data == 'decisions' else 'unknown transitions'}, {law}"
     if kind.data == "trajectories":
         return "unknown transitions"
     if kind.groups == "hierarchical":
@@ -165,7 +166,7 @@ def own_kinds(entry: SamplerEntry) -> list[ModelKind]:
 
     A law of noise from elsewhere is proven there; `tests/conformance` tries one.
     """
-    return [kind for kind in entry.kinds if kind.noise != "other" or kind.data == "rankings"]
+    return [kind for kind in entry.kinds if kind.noise != "other"]
 
 
 def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:

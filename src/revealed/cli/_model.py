@@ -40,15 +40,15 @@ def choose_prior(
 def choose_noise(noise: str, base: str | None) -> Any:
     """The noise that the options ask for."""
     from revealed.models.correlated_noise import CorrelatedNoise
-    from revealed.models.noise import NormalNoise
+    from revealed.models.noise import LogitNoise, NormalNoise
 
-    if noise not in ("normal", "correlated"):
-        raise ValueError(f"--noise must be normal or correlated; it is {noise!r}")
+    if noise not in ("normal", "logit", "correlated"):
+        raise ValueError(f"--noise must be normal, logit or correlated; it is {noise!r}")
     if noise == "correlated":
         return CorrelatedNoise(base=base)
     if base is not None:
         raise ValueError("--base goes with --noise correlated; give both, or neither")
-    return NormalNoise()
+    return LogitNoise() if noise == "logit" else NormalNoise()
 
 
 def choose_groups(groups: str) -> Any:

@@ -101,7 +101,8 @@ def fit(
     noise: Annotated[
         str,
         typer.Option(
-            help="normal, independent; or correlated, with a covariance of labelled actions."
+            help="normal or logit, independent; or correlated, with a covariance of labelled "
+            "actions."
         ),
     ] = "normal",
     base: Annotated[

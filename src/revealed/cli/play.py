@@ -59,6 +59,7 @@ def play(
         write_games,
     )
     from revealed.environments.tetris.text import as_rich, count_empty_rows
+    from revealed.models.noise import Noise
     from revealed.results.choice import ChoicePosterior
 
     # Refuse what makes no game before the posterior is read.
@@ -79,7 +80,12 @@ def play(
     # The names of the coefficients say which features the player looked at.
     tetris = tetris_with_features(post.names, rows, columns)
     # one controller that might have been observed, or the vote of all
-    policy = sampling_policy(post.values) if alone else voting_policy(post.values)
+    noise = post.known_noise
+    if not isinstance(noise, Noise):
+        raise ValueError(f"{posterior} has correlated noise, and placements have no labels")
+    policy = (
+        sampling_policy(post.values, noise) if alone else voting_policy(post.values, noise=noise)
+    )
     game = tetris.play(np.random.default_rng(check_seed(seed)), policy, steps)
     # The game is made while it is shown: Ctrl-C ends both.
     played, stopped = _show_game(game, None if json or no_progress else speed)

@@ -164,7 +164,14 @@ class GridWorld:
         return check_finite_table("reward", given)
 
     def simulate(
-        self, seed: Seed, value: Any, walks: int, length: int, start: str | Square | None = None
+        self,
+        seed: Seed,
+        value: Any,
+        walks: int,
+        length: int,
+        start: str | Square | None = None,
+        *,
+        noise: Any = True,
     ) -> list[Trajectory]:
         """Walks of the noisy controller, who takes the largest e(a) + (R_x v)(a).
 
@@ -180,6 +187,8 @@ class GridWorld:
             How many walks, and decisions of a walk at most.
         start
             A square, or a mark: each walk starts on one of its squares; default: on any.
+        noise
+            Of the utilities, as `MDP.simulate` takes it; default normal noise.
         """
         rng = as_generator(seed)
         check_counts(walks=walks, length=length)
@@ -195,7 +204,7 @@ class GridWorld:
         for _ in range(walks):
             first = starts[int(rng.integers(len(starts)))]
             # One time more than decisions, because the last may lead to an end.
-            path = self.mdp.simulate(rng, value, length + 1, first)
+            path = self.mdp.simulate(rng, value, length + 1, first, noise=noise)
             arrived = np.flatnonzero(np.diff(self.mdp.start)[path.states] == 1)
             stop = int(arrived[0]) + 1 if arrived.size else length
             found.append(Trajectory(path.states[:stop], path.actions[:stop]))

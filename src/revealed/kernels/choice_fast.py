@@ -29,6 +29,7 @@ from revealed.kernels.choice_lattice import (
     sum_ratio,
 )
 from revealed.kernels.choice_tables import LATTICE, STRIDES
+from revealed.kernels.logit import LOGIT_RULE
 from revealed.kernels.normal import LOG_ROOT_TWO_PI, log_cdf_and_ratio
 
 
@@ -62,10 +63,6 @@ class ChoiceWorkspace(NamedTuple):
     exponentials: Floats
 
 
-# Rivals whose exponentials are taken together: they fit into the fastest memory of a core.
-EXPONENTIALS_AT_A_TIME = 2048
-
-
 def make_choice_workspace(rival_index: RivalIndex) -> ChoiceWorkspace:
     """A workspace for the largest decision; the exact rule needs every copy of a rival."""
     copies_before = np.concatenate([[0.0], np.cumsum(rival_index.multiplicity)])
@@ -79,7 +76,7 @@ def make_choice_workspace(rival_index: RivalIndex) -> ChoiceWorkspace:
         np.empty(round(most_copies)),
         np.empty(EXACT_RULE.many_rivals_intervals + 1),
         np.empty(EXACT_RULE.many_rivals_intervals + 1),
-        np.empty(max(most_rivals, EXPONENTIALS_AT_A_TIME) + 8),
+        np.empty(max(most_rivals, LOGIT_RULE.exponentials_at_a_time) + 8),
     )
 
 

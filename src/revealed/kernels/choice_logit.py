@@ -13,13 +13,9 @@ import numpy as np
 from revealed._types import Floats, Ints
 from revealed.kernels._compile import compiled, compiled_internal
 from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex
+from revealed.kernels.logit import LOGIT_RULE
 from revealed.kernels.noise import NoiseArguments
 from revealed.kernels.vectors import EIGHT, exp_block, load, store
-
-# Totals up to the first are multiplied while their product is below the second; above the third a
-# gap was so large that its exponential may have been cut (`vectors.exp_block`).
-MAX_FACTOR, MAX_PRODUCT, MAX_TOTAL = 1e100, 1e200, 1e290
-MAX_DIFFERENCE = 700.0
 
 
 @compiled_internal
@@ -47,14 +43,14 @@ def log_likelihood(
             total = 1.0
             for j in range(low, high):
                 total += multiplicity[j] * exponentials[j - first]
-            if total > MAX_TOTAL:
+            if total > LOGIT_RULE.max_total:
                 result += weight[s] * _add_large_gaps(
                     utility_gap[low:high], multiplicity[low:high], exponentials[low - first :]
                 )
                 total = 1.0
-            elif weight[s] == 1.0 and total < MAX_FACTOR:
+            elif weight[s] == 1.0 and total < LOGIT_RULE.max_factor:
                 product *= total
-                if product > MAX_PRODUCT:
+                if product > LOGIT_RULE.max_product:
                     result -= math.log(product)
                     product = 1.0
             else:
@@ -116,8 +112,8 @@ def all_probabilities(mu: Floats, start: Ints, out: Floats) -> None:
     for t in range(start.size - 1):
         total = 0.0
         for j in range(start[t], start[t + 1]):
-            # beyond -700 exponentials are cut: there are none as small
-            exponentials[j] = exponentials[j] if relative[j] > -MAX_DIFFERENCE else 0.0
+            # exponentials that are as small were cut
+            exponentials[j] = exponentials[j] if relative[j] > -LOGIT_RULE.max_exponent else 0.0
             total += exponentials[j]
         for j in range(start[t], start[t + 1]):
             out[j] = exponentials[j] / total

@@ -16,12 +16,13 @@ from revealed._types import Floats, Ints
 from revealed.kernels._compile import compiled, compiled_internal, inlined
 from revealed.kernels.choice import log_likelihood
 from revealed.kernels.choice_exact import EXACT_RULE
-from revealed.kernels.choice_fast import EXPONENTIALS_AT_A_TIME, ChoiceWorkspace, RivalIndex
+from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex
 from revealed.kernels.choice_lattice import FAST_RULE
 from revealed.kernels.design import Design, multiply, transpose_multiply
 from revealed.kernels.hmc import LEAPFROG, HmcState, PathWorkspace, hmc_step, range_of_steps
 from revealed.kernels.interrupt import stop_requested
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
+from revealed.kernels.logit import LOGIT_RULE
 from revealed.kernels.noise import NoiseArguments
 
 # Degrees of freedom of the Student-t law that independence moves propose from. Tails must be
@@ -125,7 +126,7 @@ def make_likelihood_workspace(groups: GroupedDecisions) -> ChoiceWorkspace:
         np.empty(actions),
         np.empty(EXACT_RULE.many_rivals_intervals + 1),
         np.empty(EXACT_RULE.many_rivals_intervals + 1),
-        np.empty(max(distinct, EXPONENTIALS_AT_A_TIME) + 8),
+        np.empty(max(distinct, LOGIT_RULE.exponentials_at_a_time) + 8),
     )
 
 

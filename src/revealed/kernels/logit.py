@@ -6,11 +6,30 @@ gap being a rival's utility minus that of the chosen action (McFadden 1974).
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from revealed._types import Floats
 from revealed.kernels._compile import inlined_formula
+
+
+class LogitRule(NamedTuple):
+    """How the likelihood of many decisions is added up (`choice_logit.py`).
+
+    exponentials_at_a_time: rivals that fit into the fastest memory of a core. max_factor,
+    max_product: totals up to the one are multiplied while their product is below the other.
+    max_total: above, a gap was so large that its exponential may have been cut, at max_exponent.
+    """
+
+    exponentials_at_a_time: int = 2048
+    max_factor: float = 1e100
+    max_product: float = 1e200
+    max_total: float = 1e290
+    max_exponent: float = 700.0
+
+
+LOGIT_RULE = LogitRule()
 
 
 @inlined_formula

@@ -1,5 +1,7 @@
 """A noisy controller acting in a finite MDP (paper, section 2): choose, land in a state, repeat."""
 
+import math
+
 import numpy as np
 
 from revealed._types import Floats, Ints
@@ -11,6 +13,7 @@ def simulate_path(
     rng: np.random.Generator,
     state: int,
     mean_utility: Floats,
+    logit: bool,
     start: Ints,
     action_of_row: Ints,
     probability: Floats,
@@ -23,13 +26,15 @@ def simulate_path(
 
     Rows start[x] to start[x + 1] belong to state x; row r is for action_of_row[r], is worth
     mean_utility[r] before noise, and leads to next_state[k] with probability[k] for k from
-    indptr[r] to indptr[r + 1]: transition rows in compressed sparse form.
+    indptr[r] to indptr[r + 1]: transition rows in compressed sparse form. logit: whether noise is
+    Gumbel's, or else standard normal.
     """
     for t in range(states.size):
-        # The controller takes the action of largest utility, mean plus standard normal noise.
+        # The controller takes the action of largest utility, mean plus noise.
         best, row = -np.inf, start[state]
         for p in range(start[state], start[state + 1]):
-            w = mean_utility[p] + rng.standard_normal()
+            noise = -math.log(rng.standard_exponential()) if logit else rng.standard_normal()
+            w = mean_utility[p] + noise
             if w > best:
                 best, row = w, p
         states[t], actions[t] = state, action_of_row[row]

@@ -23,6 +23,7 @@ import scipy.sparse as sp
 
 from revealed._types import Bools, Floats, Ints
 from revealed.data.decisions import Rows
+from revealed.kernels.noise import NoiseArguments
 from revealed.mdp.bellman import SETTINGS, reduce_by_state, solve_bellman, state_of_row
 
 
@@ -31,17 +32,18 @@ def solve_without_discount(
     start: Ints,
     reward: Floats,
     action_reward: Floats,
-    noise: bool,
+    noise: NoiseArguments | None,
     states: tuple[Any, ...],
 ) -> Floats:
     """(N,) the value with discount one; refuses, in a sentence, where there is none.
 
-    action_reward: (P,) of each row. noise: whether the noise is part of the reward.
+    action_reward: (P,) of each row. noise: its law, where it is part of the reward.
     """
+    noisy = noise is not None
     paid = reduce_by_state(np.logical_or, action_reward != 0.0, start, False)
     reachable = sp.csr_array(rows) > 0.0
-    ends = _end_states(reachable, start, (reward == 0.0) & ~paid, noise)
-    proper = _proper_policy(rows, reachable, start, ends, noise, states)
+    ends = _end_states(reachable, start, (reward == 0.0) & ~paid, noisy)
+    proper = _proper_policy(rows, reachable, start, ends, noisy, states)
     # The sum of rewards ends in the ends: they go on with zero.
     problem = (rows, start, reward, action_reward, np.where(ends, 0.0, 1.0), noise)
     everywhere = np.ones(len(action_reward), np.bool_)
@@ -52,22 +54,22 @@ def solve_without_discount(
         """Refuse a policy that is as good as those before it and never ends."""
         lost = ~_reaching(reachable[shares > 0.0], state_of_row(start)[shares > 0.0], ends)
         if lost.any():
-            _refuse_staying_away(states[int(np.argmax(lost))], noise)
+            _refuse_staying_away(states[int(np.argmax(lost))], noisy)
 
     # From a proper policy on, each is better than the one before: it ends too, or is refused.
     try:
-        value = solve_bellman(*problem, shares=None if noise else proper, check=check_policy)
+        value = solve_bellman(*problem, shares=None if noisy else proper, check=check_policy)
     except ArithmeticError:
-        _refuse_staying_away(None, noise)
+        _refuse_staying_away(None, noisy)
     # With the noise every action is taken at times, so that a solution is the only one. Without it
     # a policy that stays away may be as good as the best that ends.
-    if not noise:
+    if not noisy:
         utilities = action_reward + rows @ value
         best = np.repeat(reduce_by_state(np.maximum, utilities, start, 0.0), np.diff(start))
         ties = utilities >= best - SETTINGS.tie * max(1.0, float(np.abs(value).max()))
         away = _staying_away(reachable, start, ends, ties)
         if away.any():
-            _refuse_staying_away(states[int(np.argmax(away))], noise)
+            _refuse_staying_away(states[int(np.argmax(away))], noisy)
     return value
 
 

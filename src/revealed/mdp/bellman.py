@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from scipy.special import ndtr
 
 from revealed._types import Bools, Floats, Ints
 from revealed.data.decisions import Rows
+from revealed.kernels.noise import NORMAL, NoiseArguments
 
 
 @dataclass(frozen=True)
@@ -109,18 +111,21 @@ def recover_reward(
     v: Floats,
     action_reward: Floats | None,
     discount: float,
-    noise: bool,
+    noise: NoiseArguments | None,
 ) -> Reward:
     """Bellman backwards: the reward behind values v (..., N).
 
-    action_reward: (M,) or (..., M), or None. noise: whether the noise is part of the reward.
+    action_reward: (M,) or (..., M), or None. noise: the law of the noise where that is part of the
+    reward, else None.
     """
 
     def best(utilities: Floats) -> Floats:
-        return expected_maximum(utilities, start) if noise else _maximum(utilities, start)
+        if noise is None:
+            return _maximum(utilities, start)
+        return expected_maximum(utilities, start, noise)
 
     best_next = map_draws(rows, offered, v, action_reward, best)
-    discounted = noise or action_reward is not None
+    discounted = noise is not None or action_reward is not None
     terminal = np.diff(start) == 0
     return reward_from_value(states, v, best_next, discount, discounted, terminal)
 
@@ -170,7 +175,7 @@ def solve_bellman(
     reward: Floats,
     action_reward: Floats,
     discount: Floats,
-    noise: bool,
+    noise: NoiseArguments | None,
     shares: Floats | None = None,
     check: Callable[[Floats], None] | None = None,
 ) -> Floats:
@@ -180,12 +185,15 @@ def solve_bellman(
     Newton's method on a convex equation: from any start, the first step lands below the answer
     and the others climb.
 
-    shares: (P,) the policy to begin with; default the best for a value of zero. check: is given the
-    shares of each policy before its value is worked out, and may refuse it. Where it is given the
-    equation need not have a solution, and an ArithmeticError says that none was found.
+    noise: as in `recover_reward`. shares: (P,) the policy to begin with; default the best for a
+    value of zero. check: is given the shares of each policy before its value is worked out, and may
+    refuse it. Where it is given the equation need not have a solution, and an ArithmeticError says
+    that none was found.
     """
     # With noise, an action's share is the probability that it is the best.
-    best_and_shares = expected_maximum_and_shares if noise else maximum_and_shares
+    best_and_shares = (
+        maximum_and_shares if noise is None else partial(expected_maximum_and_shares, noise=noise)
+    )
     discount_of_row = np.repeat(discount, np.diff(start))
 
     def derivative(shares: Floats) -> Rows:
@@ -279,18 +287,21 @@ def maximum_and_shares(utilities: Floats, start: Ints) -> tuple[Floats, Floats]:
     return best, is_best / np.repeat(count, sizes, axis=-1)
 
 
-def expected_maximum(utilities: Floats, start: Ints) -> Floats:
-    """(..., N) the mean of max_a {e(a) + u(a)} in each state, e(a) independent N(0, 1).
+def expected_maximum(utilities: Floats, start: Ints, noise: NoiseArguments = NORMAL) -> Floats:
+    """(..., N) the mean of max_a {e(a) + u(a)} in each state, e(a) independent with mean zero.
 
     `utilities` is (..., P), and utilities[..., start[x]:start[x + 1]] are the actions of state x.
-    With m the largest u, the mean is m plus the integral of Phi(z) - prod_a Phi(z + m - u(a)):
-    both terms are distribution functions, the first with mean zero. The integrand is smooth and
-    never negative. A state without actions has mean zero.
+    Under normal noise, with m the largest u, the mean is m plus the integral of
+    Phi(z) - prod_a Phi(z + m - u(a)): both terms are distribution functions, the first with mean
+    zero. The integrand is smooth and never negative. Under logit noise it is log sum exp(u), the
+    Gumbel distribution shifted to mean zero. A state without actions has mean zero.
     """
     acts = np.diff(start) > 0
     if not acts.all():
-        return _with_zeros(expected_maximum(utilities, _starts_of(start, acts)), acts)
+        return _with_zeros(expected_maximum(utilities, _starts_of(start, acts), noise), acts)
     best, gap = _gaps_to_best(utilities, start)
+    if noise.is_logit:
+        return np.asarray(best + np.log(np.add.reduceat(np.exp(gap), start[:-1], axis=-1)))
     # The trapezoid rule; its error falls faster than any power of the spacing.
     area = np.zeros_like(best)
     for z in NODES:
@@ -298,18 +309,25 @@ def expected_maximum(utilities: Floats, start: Ints) -> Floats:
     return np.asarray(best + SETTINGS.node_spacing * area)
 
 
-def expected_maximum_and_shares(utilities: Floats, start: Ints) -> tuple[Floats, Floats]:
+def expected_maximum_and_shares(
+    utilities: Floats, start: Ints, noise: NoiseArguments = NORMAL
+) -> tuple[Floats, Floats]:
     """The expected maximum (..., N), and its gradient (..., P).
 
-    The gradient is how probably each action is the best of its state: the integral of
-    phi(z + m - u(a)) times the product of the other actions' Phi.
+    The gradient is how probably each action is the best of its state: under normal noise the
+    integral of phi(z + m - u(a)) times the product of the other actions' Phi.
     """
     acts = np.diff(start) > 0
     if not acts.all():
-        means, shares = expected_maximum_and_shares(utilities, _starts_of(start, acts))
+        means, shares = expected_maximum_and_shares(utilities, _starts_of(start, acts), noise)
         return _with_zeros(means, acts), shares
     best, gap = _gaps_to_best(utilities, start)
-    area, shares, sizes = np.zeros_like(best), np.zeros_like(gap), np.diff(start)
+    sizes = np.diff(start)
+    if noise.is_logit:
+        shares = np.exp(gap)
+        total = np.add.reduceat(shares, start[:-1], axis=-1)
+        return best + np.log(total), shares / np.repeat(total, sizes, axis=-1)
+    area, shares = np.zeros_like(best), np.zeros_like(gap)
     for z in NODES:
         # Every action's chance to be below z, and the product over those of a state.
         below = ndtr(z - gap)

@@ -12,6 +12,7 @@ from revealed._types import Bools, Floats, Ints
 from revealed._validation import check_finite
 from revealed.data.decisions import Rows
 from revealed.data.labels import to_positions
+from revealed.kernels.noise import NORMAL, NoiseArguments
 
 
 def stack_transitions(transitions: Any) -> tuple[Rows, int, int]:
@@ -204,3 +205,19 @@ def check_discount(discount: Any) -> float:
     ):
         raise ValueError(f"discount must be above 0 and at most 1; it is {discount}")
     return float(discount)
+
+
+def check_noise(noise: Any) -> NoiseArguments | None:
+    """The law of a controller's noise; None where there is none, or it does not count.
+
+    noise: True for normal noise, False, or a noise whose expected maximum is known.
+    """
+    if noise is True or noise is False:
+        return NORMAL if noise else None
+    law = noise.kernel() if hasattr(noise, "kernel") else None
+    if not isinstance(law, NoiseArguments) or not (law.is_normal or law.is_logit):
+        raise ValueError(
+            "noise must be True, False, rv.NormalNoise() or rv.LogitNoise(), whose expected "
+            f"maximum is known; it is {noise!r}"
+        )
+    return law

@@ -34,7 +34,6 @@ from revealed._validation import Seed, as_generator, check_count
 from revealed.data.decisions import Block, Decisions, Rows
 from revealed.data.labels import check_labels, to_positions
 from revealed.data.trajectories import Trajectory
-from revealed.kernels.simulate_mdp import simulate_path
 from revealed.mdp.absorbing import solve_without_discount
 from revealed.mdp.bellman import (
     Reward,
@@ -50,11 +49,13 @@ from revealed.mdp.checks import (
     check_availability,
     check_discount,
     check_finite_table,
+    check_noise,
     check_transition_rows,
     positions_among_available,
     split_value,
     stack_transitions,
 )
+from revealed.mdp.simulation import walk
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -141,7 +142,7 @@ class MDP:
         )
 
     def solve(
-        self, reward: Any, discount: float, *, action_reward: Any = None, noise: bool = False
+        self, reward: Any, discount: float, *, action_reward: Any = None, noise: Any = False
     ) -> Floats:
         """The value V that solves Bellman's equation.
 
@@ -163,7 +164,8 @@ class MDP:
         action_reward
             (M,) the reward of each action; default none.
         noise
-            Whether the noise is part of the reward.
+            Whether the noise is part of the reward: False, True for normal noise, or the noise,
+            ``rv.LogitNoise()``.
 
         Returns
         -------
@@ -181,11 +183,11 @@ class MDP:
         by_action = np.zeros(len(self.actions))
         if action_reward is not None:
             by_action = check_action_reward(action_reward, len(self.actions))
-        by_row = by_action[self.offered]
+        by_row, law = by_action[self.offered], check_noise(noise)
         problem = (self.rows, self.start, state_reward, by_row)
         if discount == 1.0:
-            return solve_without_discount(*problem, noise, self.states)
-        return solve_bellman(*problem, np.full(len(self.states), discount), noise)
+            return solve_without_discount(*problem, law, self.states)
+        return solve_bellman(*problem, np.full(len(self.states), discount), law)
 
     def policy(self, value: Any, *, action_reward: Any = None) -> Ints:
         """The best action of each state, argmax_a {r2(a) + (R_x v)(a)}; the first of equals.
@@ -222,6 +224,7 @@ class MDP:
         start: Any = None,
         *,
         action_reward: Any = None,
+        noise: Any = True,
     ) -> Trajectory:
         """A path of the noisy controller, who takes the largest e(a) + r2(a) + (R_x v)(a).
 
@@ -241,6 +244,8 @@ class MDP:
             The first state; by default it is drawn, all states with actions alike.
         action_reward
             (M,) where they are not behind the value; default none.
+        noise
+            Of the utilities: ``rv.LogitNoise()``; default normal noise.
 
         Returns
         -------
@@ -248,8 +253,10 @@ class MDP:
             `states` and `actions`, (length,) positions; where the path has ended before, fewer,
             and one state more than actions.
         """
-        rng = as_generator(seed)
+        rng, law = as_generator(seed), check_noise(noise)
         check_count("length", length)
+        if law is None:
+            raise ValueError("a controller without noise is no part of simulate; see MDP.policy")
         v, by_action = split_value(value, action_reward, len(self.states), len(self.actions))
         if v.ndim != 1:
             raise ValueError(
@@ -269,29 +276,7 @@ class MDP:
         utilities = self.rows @ v
         if by_action is not None:
             utilities = utilities + by_action[self.offered]
-        # The kernel walks along the possible next states of a row only.
-        cells, begin, offered = sp.csr_array(self.rows), self.start, self.offered
-        if not acts.all():
-            # It never stops: where nothing is offered it stays, and the path is cut afterwards.
-            at = self.start[:-1][~acts]
-            stay = sp.eye_array(len(acts), format="csr")[np.flatnonzero(~acts)]
-            states = np.append(state_of_row(self.start), np.flatnonzero(~acts))
-            cells = sp.csr_array(sp.vstack([cells, stay]))[np.argsort(states, kind="stable")]
-            begin = self.start + np.append(0, np.cumsum(~acts))
-            utilities, offered = np.insert(utilities, at, 0.0), np.insert(offered, at, -1)
-        next_states = (
-            cells.data.copy(),
-            cells.indices.astype(np.int64),
-            cells.indptr.astype(np.int64),
-        )
-        path = Trajectory(np.empty(length, np.int64), np.empty(length, np.int64))
-        simulate_path(
-            rng, state, utilities, begin, offered, *next_states, path.states, path.actions
-        )
-        ended = np.flatnonzero(path.actions < 0)
-        if not ended.size:
-            return path
-        return Trajectory(path.states[: ended[0] + 1], path.actions[: ended[0]])
+        return walk(rng, self.rows, self.start, self.offered, utilities, law, state, length)
 
     def decisions(
         self, states: Any, actions: Any = None, *, action_rewards: bool = False
@@ -352,7 +337,7 @@ class MDP:
         return Decisions(rows[pick], begin, chosen, names=names, actions=offered, blocks=blocks)
 
     def reward(
-        self, value: Any, discount: float, *, noise: bool = False, action_reward: Any = None
+        self, value: Any, discount: float, *, noise: Any = False, action_reward: Any = None
     ) -> Reward:
         """The reward of each state behind the values v a sampler inferred.
 
@@ -367,7 +352,8 @@ class MDP:
         discount
             Above 0 and at most 1.
         noise
-            Whether the noise is part of the reward.
+            Whether the noise is part of the reward: False, True for normal noise, or the noise,
+            ``rv.LogitNoise()``.
         action_reward
             (M,) or (..., M), where they are not behind the value; default none.
 
@@ -376,10 +362,10 @@ class MDP:
         Reward
             Centred, and known up to an additive constant: see `Reward`.
         """
-        discount = check_discount(discount)
+        discount, law = check_discount(discount), check_noise(noise)
         v, by_action = split_value(value, action_reward, len(self.states), len(self.actions))
         return recover_reward(
-            self.rows, self.start, self.offered, self.states, v, by_action, discount, noise
+            self.rows, self.start, self.offered, self.states, v, by_action, discount, law
         )
 
     def __repr__(self) -> str:

@@ -57,6 +57,11 @@ class Noise:
     log_concave: ClassVar[bool] = False
 
     @property
+    def description(self) -> str:
+        """What reports say of it."""
+        return f"{self.name}, independent for every action"
+
+    @property
     def parameters(self) -> Floats:
         """(p,) the numbers of this instance that its formulas take; none by default."""
         return np.empty(0)
@@ -103,6 +108,11 @@ class NormalNoise(Noise):
     name = "normal"
     log_concave = True
 
+    @property
+    def description(self) -> str:
+        """What reports say of it."""
+        return "standard normal, independent for every action"
+
     @staticmethod
     def log_probability(gaps: Floats, parameters: Floats, slopes: Floats) -> float:
         """Log probability of a choice, as one integral (`kernels.choice_exact`)."""
@@ -140,6 +150,11 @@ class LogitNoise(Noise):
 
     name = "logit"
     log_concave = True
+
+    @property
+    def description(self) -> str:
+        """What reports say of it."""
+        return "Gumbel of scale one, independent for every action: choices follow the logit model"
 
     log_probability = staticmethod(logit.log_probability)
     curvature = staticmethod(logit.curvature)

@@ -98,9 +98,9 @@ def _describe_ranking(model: RankingModel, ties: bool) -> dict[str, str]:
 
 
 def _describe_noise(post: Posterior, model: ChoiceModel) -> str:
-    """How the noise of different actions is correlated."""
+    """The law of the noise, and how that of different actions is correlated."""
     if not isinstance(model.noise, CorrelatedNoise):
-        return "standard normal, independent for every action"
+        return model.noise.description
     scale = {
         "trace": "the variances have mean one",
         "first": "the first variance is one",

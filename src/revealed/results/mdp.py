@@ -19,7 +19,7 @@ from revealed.data.trajectories import Trajectories
 from revealed.kernels.choice import add_probabilities, all_probabilities, log_probabilities
 from revealed.kernels.noise import NoiseArguments
 from revealed.mdp.bellman import Reward, expected_maximum, maximum_and_shares, reward_from_value
-from revealed.mdp.checks import check_discount
+from revealed.mdp.checks import check_discount, check_noise
 from revealed.mdp.process import MDP
 from revealed.models.choice import ChoiceModel
 from revealed.models.drawn_probabilities import LIMITS
@@ -285,13 +285,20 @@ class MDPPosterior(Posterior):
             Whether the controller counts on its own noise; see `MDP.reward` for the equations.
         """
         discount = check_discount(discount)
+        assert isinstance(self.model, ChoiceModel)
+        law = check_noise(self.model.noise if noise else False)
         # Bellman's equation in each draw: reward is value less the discounted best of what follows
-        best = expected_maximum if noise else lambda u, start: maximum_and_shares(u, start)[0]
+        utilities, start = self._utilities, self.mdp.start
+        best = (
+            maximum_and_shares(utilities, start)[0]
+            if law is None
+            else expected_maximum(utilities, start, law)
+        )
         v = self.values[:, : len(self.states)]
         found = reward_from_value(
             self.states,
             v,
-            best(self._utilities, self.mdp.start),
+            best,
             discount,
             noise or self.has_action_rewards,
         )

@@ -22,10 +22,8 @@ from revealed._types import Floats, Ints
 from revealed.models.priors import ResolvedPrior
 from revealed.results.psis import pareto_k
 from revealed.samplers.cubic import CubicPolynomial
+from revealed.samplers.laplace_settings import LAPLACE
 from revealed.samplers.particles import effective_size, systematic_resample
-
-MAX_NUMBERS = 2_000_000
-"""Of proposals that are made at once; for more, memory would be what they take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +93,7 @@ class Surrogate:
         With enough of these no proposal is picked twice, so that draws are independent but for
         what the proposals share. Very many are made in portions, each with its share of the draws.
         """
-        portions = -(-count * oversampling * len(self.coordinates.centre) // MAX_NUMBERS)
+        portions = -(-count * oversampling * len(self.coordinates.centre) // LAPLACE.max_numbers)
         picked, log_weights = [], []
         for share in np.diff(np.linspace(0, count, portions + 1).astype(np.int64)):
             proposals = draw_student(rng, self.coordinates, self.df, oversampling * int(share))

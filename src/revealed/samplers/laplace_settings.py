@@ -46,6 +46,8 @@ class LaplaceSettings:
     oversampling
         Student proposals for each draw of the surrogate; with so many, draws are as good as
         independent, as what they share adds a twentieth to their variance.
+    max_numbers
+        Of proposals that are made at once; for more, memory would be what they take.
     min_student_df
         Degrees of freedom of the proposals, or twice the number of coordinates where that is more:
         with fewer, the radius of proposals in many dimensions is far from the normal's.
@@ -78,6 +80,7 @@ class LaplaceSettings:
     max_residual_sd: float = 0.02
     max_correctable_sd: float = 0.5
     oversampling: int = 20
+    max_numbers: int = 2_000_000
     min_student_df: float = 10.0
     proposals_per_draw: float = 1.15
     max_pareto_k: float = 0.3

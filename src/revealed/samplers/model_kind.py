@@ -14,7 +14,7 @@ from revealed.models.transitions import Dirichlet
 Model = ChoiceModel | RankingModel
 ResolvedModel = ResolvedChoiceModel | ResolvedRankingModel
 PriorKind = Literal["normal", "flat", "inferred sd"]
-NoiseKind = Literal["normal", "other", "correlated"]
+NoiseName = Literal["normal", "logit", "other", "correlated"]
 
 
 class ModelKind(NamedTuple):
@@ -25,7 +25,7 @@ class ModelKind(NamedTuple):
 
     data: Literal["decisions", "trajectories", "rankings"]
     prior: PriorKind
-    noise: NoiseKind = "normal"
+    noise: NoiseName = "normal"
     groups: Literal["pooled", "hierarchical"] = "pooled"
 
     def __str__(self) -> str:
@@ -33,6 +33,7 @@ class ModelKind(NamedTuple):
         words = {
             "trajectories": "unknown transitions",
             "rankings": "rankings",
+            "logit": "logit noise",
             "other": "independent noise that is not normal",
             "correlated": "correlated noise",
             "hierarchical": "hierarchical groups",
@@ -46,10 +47,10 @@ class ModelKind(NamedTuple):
 def kind_of(model: Model) -> ModelKind:
     """The kinds of a model's parts."""
     if isinstance(model, RankingModel):
-        noise: NoiseKind = "other" if model.is_logit else "normal"
+        law: NoiseName = "logit" if model.is_logit else "normal"
         if isinstance(model.prior, Flat):
-            return ModelKind("rankings", "flat", noise)
-        return ModelKind("rankings", "inferred sd" if model.prior is None else "normal", noise)
+            return ModelKind("rankings", "flat", law)
+        return ModelKind("rankings", "inferred sd" if model.prior is None else "normal", law)
     prior = model.value_prior
     prior_kind: PriorKind = (
         "flat"
@@ -58,16 +59,14 @@ def kind_of(model: Model) -> ModelKind:
         if isinstance(prior, Normal) and prior.infers_sd
         else "normal"
     )
-    noise_kind: NoiseKind = (
-        "correlated"
-        if isinstance(model.noise, CorrelatedNoise)
-        else "normal"
-        if model.noise.kernel().is_normal
-        else "other"
-    )
+    if isinstance(model.noise, CorrelatedNoise):
+        noise: NoiseName = "correlated"
+    else:
+        kernel = model.noise.kernel()
+        noise = "normal" if kernel.is_normal else "logit" if kernel.is_logit else "other"
     return ModelKind(
         "trajectories" if isinstance(model.transitions, Dirichlet) else "decisions",
         prior_kind,
-        noise_kind,
+        noise,
         "hierarchical" if isinstance(model.groups, Hierarchical) else "pooled",
     )

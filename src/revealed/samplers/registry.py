@@ -26,7 +26,14 @@ from revealed.samplers.ghk_hmc import GHKSampler
 from revealed.samplers.hierarchical import HierarchicalSampler
 from revealed.samplers.hierarchical_gibbs import HierarchicalGibbsSampler
 from revealed.samplers.ibis import IBISSampler
-from revealed.samplers.model_kind import Model, ModelKind, PriorKind, ResolvedModel, kind_of
+from revealed.samplers.model_kind import (
+    Model,
+    ModelKind,
+    NoiseName,
+    PriorKind,
+    ResolvedModel,
+    kind_of,
+)
 from revealed.samplers.ranking_hmc import RankingSampler
 from revealed.samplers.transition_problem import build_unknown_transitions
 
@@ -149,6 +156,7 @@ def _nearest(kind: ModelKind, known: Iterable[ModelKind]) -> ModelKind:
 
 
 ANY_PRIOR: tuple[PriorKind, ...] = ("normal", "flat", "inferred sd")
+INDEPENDENT: tuple[NoiseName, ...] = ("normal", "logit", "other")
 
 
 def _kinds(
@@ -243,7 +251,7 @@ REGISTRY = SamplerRegistry(
     (
         SamplerEntry(
             "composite",
-            _kinds("decisions", ANY_PRIOR, ("normal", "other")),
+            _kinds("decisions", ANY_PRIOR, INDEPENDENT),
             memory_factor=12.0,
             summary="Hamiltonian, augmentation and independence moves in turn; the default",
             build=_build_composite,
@@ -255,7 +263,7 @@ REGISTRY = SamplerRegistry(
         _augmentation("px-both", "data augmentation, with both working parameters"),
         SamplerEntry(
             "ibis",
-            _kinds("decisions", ("normal", "inferred sd"), ("normal", "other")),
+            _kinds("decisions", ("normal", "inferred sd"), INDEPENDENT),
             memory_factor=12.0,
             summary="particles that take the decisions one by one, and give the evidence",
             build=_build_ibis,
@@ -263,7 +271,7 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "laplace",
-            _kinds("decisions", ANY_PRIOR, ("normal", "other")),
+            _kinds("decisions", ANY_PRIOR, INDEPENDENT),
             memory_factor=6.0,
             summary="a few passes over very many decisions, with a diagnostic that certifies them",
             warmup=0,
@@ -287,9 +295,7 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "hierarchical",
-            _kinds(
-                "decisions", ("normal", "inferred sd"), ("normal", "other"), groups="hierarchical"
-            ),
+            _kinds("decisions", ("normal", "inferred sd"), INDEPENDENT, groups="hierarchical"),
             memory_factor=12.0,
             summary="groups given their population, and the population given its groups",
             build=_build_hierarchical,
@@ -303,14 +309,14 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "transitions-hmc",
-            _kinds("trajectories", ("normal", "inferred sd"), ("normal", "other")),
+            _kinds("trajectories", ("normal", "inferred sd"), INDEPENDENT),
             memory_factor=12.0,
             summary="values and transition rows together, by Hamiltonian moves",
             build=_build_transitions,
         ),
         SamplerEntry(
             "ranking-hmc",
-            _kinds("rankings", ANY_PRIOR, ("normal", "other")),
+            _kinds("rankings", ANY_PRIOR, ("normal", "logit")),
             memory_factor=12.0,
             summary="skills, their spread and the margin of a tie, by Hamiltonian moves",
             build=_build_ranking,

@@ -15,36 +15,38 @@ from revealed._types import Floats
 from revealed.environments.tetris.environment import Tetris
 from revealed.environments.tetris.features import feature_set_named
 from revealed.environments.tetris.rollout import Policy
+from revealed.models.noise import Noise, NormalNoise
 
 
-def voting_policy(draws: Any, voters: int = 500) -> Policy:
+def voting_policy(draws: Any, voters: int = 500, noise: Noise | None = None) -> Policy:
     """A policy that plays the placement with most votes: the paper's predicted action.
 
     `draws` (S, K) are draws of the value; at most `voters` of them vote, evenly thinned. Fewer
-    play faster, and disagree more often with the vote of all.
+    play faster, and disagree more often with the vote of all. noise: of the utilities; default
+    normal.
     """
     # Thinned once, not at every placement.
-    value = _thin(draws, voters)
+    value, law = _thin(draws, voters), noise or NormalNoise()
 
     def choose(rng: np.random.Generator, rows: Floats) -> int:
         # Column s of the utilities is what voter s sees; its largest entry is its vote.
-        best = np.argmax(rows @ value.T + rng.standard_normal((len(rows), len(value))), axis=0)
+        best = np.argmax(rows @ value.T + law.sample(rng, (len(rows), len(value))), axis=0)
         return int(np.argmax(np.bincount(best, minlength=len(rows))))
 
     return choose
 
 
-def sampling_policy(draws: Any) -> Policy:
+def sampling_policy(draws: Any, noise: Noise | None = None) -> Policy:
     """A policy that acts as one possible controller: a random draw of the value, with noise.
 
     `draws` is (S, K), or (K,) for a value that is known. Each placement takes another draw.
+    noise: of the utilities; default normal.
     """
-    value = np.atleast_2d(np.asarray(draws, dtype=np.float64))
+    value, law = np.atleast_2d(np.asarray(draws, dtype=np.float64)), noise or NormalNoise()
 
     def choose(rng: np.random.Generator, rows: Floats) -> int:
-        return int(
-            np.argmax(rows @ value[rng.integers(len(value))] + rng.standard_normal(len(rows)))
-        )
+        utilities = rows @ value[rng.integers(len(value))]
+        return int(np.argmax(utilities + law.sample(rng, len(rows))))
 
     return choose
 
