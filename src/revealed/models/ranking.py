@@ -69,7 +69,7 @@ class RankingModel:
     def __post_init__(self) -> None:
         if self.team_noise not in ("entry", "player"):
             raise ValueError(f"team_noise must be one of entry, player; it is {self.team_noise!r}")
-        if type(self.noise) not in (NormalNoise, LogitNoise):
+        if self.noise not in (NormalNoise(), LogitNoise()):
             raise ValueError(
                 "the noise of a RankingModel must be rv.NormalNoise() or rv.LogitNoise(); it is "
                 f"{self.noise!r}"
