@@ -31,6 +31,7 @@ NAMES = (
     "covariance",
     "ranking",
     "ranking_size",
+    "ranking_noise",
     "tetris",
     "default_prior",
     "logit",

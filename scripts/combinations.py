@@ -44,7 +44,7 @@ GROUPS = {"pooled": "`Pooled()`, `Separate()`", "hierarchical": "`Hierarchical()
 def rows() -> list[list[ModelKind]]:
     """Every kind of model: a row for its data, noise and groups, in it one for each prior.
 
-    A ranking model has neither noise nor groups to choose.
+    A ranking model has no groups to choose.
     """
     parts = [
         {"data": data, "noise": noise, "groups": groups}
@@ -58,7 +58,9 @@ def rows() -> list[list[ModelKind]]:
         for noise in ("normal", "logit")
         for groups in GROUPS
     ]
-    parts.append({"data": "rankings", "noise": "normal", "groups": "pooled"})
+    parts += [
+        {"data": "rankings", "noise": noise, "groups": "pooled"} for noise in ("normal", "logit")
+    ]
     return [[ModelKind(prior=prior, **part) for prior in PRIORS] for part in parts]  # type: ignore[arg-type]
 
 
@@ -120,7 +122,7 @@ def combinations() -> str:
             ", ".join(mark(Pair(kind, entry)) for entry in REGISTRY.entries_for(kind)) or "no"
             for kind in row
         ]
-        noise = "" if ranking else NOISES[first.noise]
+        noise = NOISES[first.noise]
         if first.lapses == "lapses":
             noise = noise.replace("()", "(lapse=Lapse())")
         groups = "" if ranking else GROUPS[first.groups]

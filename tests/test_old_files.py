@@ -116,10 +116,10 @@ def check_posterior(found: rv.ChoicePosterior, told: dict[str, Any], prefix: str
     check_decisions(found.decisions, told["decisions"], f"{prefix}decisions/")
     check_prior(found.prior, found.decisions, prefix)
     if told["noise"] is None:
-        assert found.model.noise == rv.NormalNoise()  # type: ignore[union-attr]
+        assert found.model.noise == rv.NormalNoise()
         assert "noise_covariance" not in found.draws
     else:
-        assert found.model.noise == rv.CorrelatedNoise(**told["noise"])  # type: ignore[union-attr]
+        assert found.model.noise == rv.CorrelatedNoise(**told["noise"])
         assert_same(found.draws["noise_covariance"], arrays()[f"{prefix}covariance"])
     assert_close(found.mean(), arrays()[f"{prefix}mean"])
     assert_close(found.sd(), arrays()[f"{prefix}sd"])

@@ -71,7 +71,26 @@ def test_goals_are_ranked_by_their_number_and_told_from_positions(here: Path) ->
     assert "--score" in mistaken.stderr
 
 
+def test_noise_is_chosen(here: Path) -> None:
+    """A tie under logit noise has no margin; what --noise once said, --team-noise says."""
+    write(here / "races.csv", RACES + "9,a,1\n9,b,1\n")
+    found = answers("rank", "races.csv", *AS_RACES, "--noise", "logit", "--save", "r.nc")
+    assert found["margin"] is None
+    assert revealed.load("r.nc").model.noise == revealed.LogitNoise()
+    assert "is a tie" not in works("rank", "races.csv", *AS_RACES, "--noise", "logit").stdout
+    assert answers("rank", "races.csv", *AS_RACES)["margin"] > 0.0
+    for words in (("--noise", "player"), ("--team-noise", "player")):
+        answers("rank", "races.csv", *AS_RACES, *words, "--save", "r.nc")
+        model = revealed.load("r.nc").model
+        assert (model.team_noise, model.noise) == ("player", revealed.NormalNoise())
+
+
 BAD_RESULTS = {
+    "a noise that nobody knows": (
+        RACES,
+        ("--noise", "cauchy"),
+        "--noise must be normal or logit; it is 'cauchy'",
+    ),
     "a code that nobody knows": (
         RACES + "9,a,1\n9,b,retired\n",
         (),

@@ -617,6 +617,85 @@ def tied_pairs(times: int) -> rv.Rankings:
     return rv.Rankings.from_columns(who, ["a", "b"] * 12 * times, positions)
 
 
+PLACES_OF_THREE: list[tuple[Any, ...]] = [
+    *[(1, 2, 3)] * 3,
+    *[(2, 1, 3), (3, 2, 1), (2, 3, 1)],
+    *[(1, 1, 2)] * 2,
+    *[(1, 2, 2), (2, 1, 1), (1, 1, 1)],
+    *[(1, "DNF", "DNF")] * 2,
+    *[("DNF", "DNF", 1), ("DNF", 1, "DNF")],
+]
+"""The places of a, b and c in each game; of equal ones the order was not seen."""
+
+
+def places_of_three(times: int) -> rv.Rankings:
+    places = PLACES_OF_THREE * times
+    game = [g for g in range(len(places)) for _ in "abc"]
+    return rv.Rankings.from_columns(game, list("abc") * len(places), [p for g in places for p in g])
+
+
+def log_luce_likelihood(skill: Floats) -> Floats:
+    """(n,) of the places above: sums over all orders of products of logit choices."""
+    strength, total = np.exp(skill), np.zeros(len(skill))
+    for places in PLACES_OF_THREE:
+        rank = [9 if place == "DNF" else place for place in places]
+        agree = np.zeros(len(skill))
+        for order in itertools.permutations(range(3)):
+            if all(rank[one] <= rank[two] for one, two in itertools.pairwise(order)):
+                first, second, third = (strength[:, k] for k in order)
+                agree += first / (first + second + third) * second / (second + third)
+        total += np.log(agree)
+    return total
+
+
+def luce_moments(prior: str, spread: float) -> Moments:
+    """Of all three skills, which sum to zero, and of the log spread where that is inferred."""
+    axis = np.linspace(-8.0, 8.0, 161)
+    one, two = (part.ravel() for part in np.meshgrid(axis, axis))
+    skill = np.stack([one, two, -one - two], axis=1)
+    logs, square = log_luce_likelihood(skill), (skill**2).sum(axis=1)
+    if prior != "inferred sd":
+        logs -= 0.0 if prior == "flat" else 0.5 * square / spread**2
+        return moments_of(np.exp(logs - logs.max()), skill)
+    # a narrow spread has all its mass between the points of a grid: skills in units of it
+    log_spread = np.linspace(-9.0, 2.5, 231)
+    found = []
+    for each in np.exp(log_spread):
+        unit = np.linspace(-6.0, 6.0, 81)
+        one, two = (part.ravel() for part in np.meshgrid(unit, unit))
+        z = np.stack([one, two, -one - two], axis=1)
+        logs = log_luce_likelihood(each * z) - 0.5 * (z**2).sum(axis=1)
+        logs += np.log(each) - 0.5 * (each / SPREAD_PRIOR_SD) ** 2
+        found.append((each * z, np.full(len(z), np.log(each)), np.exp(logs)))
+    skills, logs_of_spread, weights = (np.concatenate(part) for part in zip(*found, strict=True))
+    return moments_of(weights, skills, logs_of_spread)
+
+
+def luce_oracles() -> list[Oracle]:
+    """Three players under logit noise, with orders that were not seen and retirements."""
+    priors: dict[str, rv.Normal | rv.Flat | None] = {
+        "normal": rv.Normal(1.5),
+        "flat": rv.Flat(),
+        "inferred sd": None,
+    }
+
+    def skill_and_spread(draws: Draws) -> Floats:
+        spread = [np.log(draws["spread"])] if "spread" in draws else []
+        return columns(draws["skill"], *spread)
+
+    return [
+        Oracle(
+            "three players, logit noise",
+            rv.RankingModel(prior=prior, noise=rv.LogitNoise()),
+            places_of_three(1),
+            places_of_three(2),
+            skill_and_spread,
+            cache(partial(luce_moments, name, 1.5)),
+        )
+        for name, prior in priors.items()
+    ]
+
+
 def ranking_oracles() -> list[Oracle]:
     """A spread that is inferred, one that is given, and a flat prior."""
     orders = [["a", "b"]] * 7 + [["b", "a"]] * 3
@@ -657,6 +736,7 @@ ORACLES = [
     *population_oracles(),
     *transition_oracles(),
     *ranking_oracles(),
+    *luce_oracles(),
 ]
 """All of them: at least one for each kind of model."""
 

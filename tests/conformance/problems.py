@@ -33,11 +33,8 @@ from tests.support.logistic_noise import LogisticNoise
 Draws = dict[str, Floats]
 SCALE = 2.0  # of the prior of a prior sd that is inferred
 LOGISTIC = LogisticNoise(0.6)
-NOISES: dict[str, Noise] = {
-    "normal": rv.NormalNoise(),
-    "logit": rv.LogitNoise(),
-    "other": LOGISTIC,
-}
+NORMAL = rv.NormalNoise()
+NOISES: dict[str, Noise] = {"normal": NORMAL, "logit": rv.LogitNoise(), "other": LOGISTIC}
 """Independent noise that the package has, and one that it does not have."""
 NOT_NORMAL = {f"{law.name} noise": law for law in NOISES.values() if law.name != "normal"}
 
@@ -461,13 +458,20 @@ PLAYERS, GAMES = 5, 14
 
 
 def simulate_games(
-    rng: np.random.Generator, skill: Floats, margin: float, games: int = GAMES, teams: bool = False
+    rng: np.random.Generator,
+    skill: Floats,
+    margin: float,
+    games: int = GAMES,
+    teams: bool = False,
+    noise: Noise = NOISES["normal"],
 ) -> rv.Rankings:
     """Games of two to four of the players; neighbours closer than the margin tie.
 
     In every third game the last two retire. With teams, the first two players of every other game
-    are one team. Without ties all play in the first game, and who plays next is always the same.
+    are one team. Without a margin all play in the first game, and who plays next is always the
+    same. Under logit noise the order of some neighbours is not seen, whoever they are.
     """
+    unseen = isinstance(noise, rv.LogitNoise)
     found: dict[str, list[Any]] = {"game": [], "player": [], "position": [], "team": []}
     who_plays = rng if margin > 0.0 else np.random.default_rng(1)
     lists = [
@@ -483,12 +487,12 @@ def simulate_games(
         entries = [[p] for p in who]
         if teams and g % 2 == 0:
             entries = [[who[0], who[1]], *entries[2:]]
-        w = np.array([skill[entry].sum() for entry in entries]) + rng.standard_normal(len(entries))
+        w = np.array([skill[entry].sum() for entry in entries]) + noise.sample(rng, len(entries))
         order = np.argsort(-w)
         positions: list[Any] = [0] * len(entries)
         place, retired = 1, False
         for k, at in enumerate(order):
-            if k > 0 and w[order[k - 1]] - w[at] > margin:
+            if k > 0 and w[order[k - 1]] - w[at] > margin and not (unseen and k == 1 + g % 4):
                 place = k + 1
                 retired = retired or (g % 3 == 0 and k >= len(order) - 2)
             positions[at] = "DNF" if retired else place
@@ -502,9 +506,15 @@ def simulate_games(
     )
 
 
-def games(name: str, spread: float | None, teams: bool = False, ties: bool = True) -> Problem:
+def games(
+    name: str,
+    spread: float | None,
+    teams: bool = False,
+    ties: bool = True,
+    noise: rv.NormalNoise | rv.LogitNoise = NORMAL,
+) -> Problem:
     """Ranked are skills, their spread where it is inferred, and the margin of a tie."""
-    model = rv.RankingModel(prior=None if spread is None else rv.Normal(spread))
+    model = rv.RankingModel(prior=None if spread is None else rv.Normal(spread), noise=noise)
 
     def draw(rng: np.random.Generator) -> Draws:
         sd = SPREAD_PRIOR_SD * abs(rng.standard_normal()) if spread is None else spread
@@ -517,7 +527,7 @@ def games(name: str, spread: float | None, teams: bool = False, ties: bool = Tru
 
     def observe(rng: np.random.Generator, truth: Draws) -> Any:
         margin = float(truth["margin"][0]) if ties else 0.0
-        rankings = simulate_games(rng, truth["skill"][0], margin, teams=teams)
+        rankings = simulate_games(rng, truth["skill"][0], margin, teams=teams, noise=noise)
         if ties and (len(rankings.names) < PLAYERS or not rankings.has_ties):
             return None
         return rankings
@@ -546,6 +556,11 @@ PROBLEMS = [
         games(name, spread, teams=name == "teams", ties=name != "no ties")
         for spread in (None, 1.5)
         for name in ("players", "teams", "no ties")
+    ),
+    *(
+        games(f"{name}, logit noise", spread, name == "teams", ties=False, noise=rv.LogitNoise())
+        for spread in (None, 1.5)
+        for name in ("players", "teams")
     ),
 ]
 """All of them; of a kind with a flat prior there is none, as nothing can be drawn from it."""

@@ -53,6 +53,13 @@ def ties_as_wins(sampler: RankingSampler) -> RankingSampler:
     return RankingSampler(sampler.orders, sampler.games._replace(tied=tied), sampler.prior)
 
 
+def unseen_orders_as_seen(sampler: RankingSampler) -> RankingSampler:
+    """Of those whose order was not seen, the first that is listed is taken to have won."""
+    spread = None if sampler.infers_spread else sampler.prior.spread
+    seen = replace(sampler.orders, tied=np.zeros_like(sampler.orders.tied))
+    return RankingSampler.build(seen, spread, "entry", logit=True)
+
+
 def count_transitions_twice(sampler: Any) -> Any:
     """Every transition counts as two."""
     shape = 2.0 * sampler.rows.shape - CONCENTRATION
@@ -160,6 +167,13 @@ MUTANTS = [
         "ranking-hmc: rankings and a prior sd that is inferred",
         ties_as_wins,
         60,
+    ),
+    Mutant(
+        "orders that were not seen taken for seen",
+        "ranking-hmc: rankings and logit noise",
+        unseen_orders_as_seen,
+        2_000,
+        by="Geweke",
     ),
     Mutant(
         "transitions counted twice",

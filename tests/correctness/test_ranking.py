@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,13 @@ pytestmark = pytest.mark.proves(model="rankings", sampler="ranking-hmc")
 Build = Callable[..., RankingSampler]
 
 
-def assert_exact(build: Build, name: str, prior: str, draws: int = 16_000) -> None:
+def assert_exact(
+    build: Build, name: str, prior: str, draws: int = 16_000, noise: str = "normal"
+) -> None:
     """The sampler that this function builds has an exact posterior's moments."""
-    oracle = find_oracle(name, prior)
+    oracle = find_oracle(name, prior, noise)
     spread = None if prior == "inferred sd" else 1.5
-    sampler = build(oracle.data, spread, "entry")
+    sampler = build(oracle.data, spread, "entry", *([True] if noise == "logit" else []))
     made, _ = warmed_up_draws(np.random.default_rng(1), sampler, 300, draws)
     assert_moments(oracle.columns(made), oracle.exact())
 
@@ -71,6 +74,71 @@ def test_rankings_split_into_choices_are_caught_by_the_grid() -> None:
     with must_fail("rankings split into successive choices"):
         # a small mistake: in 16,000 draws it is seen with some seeds only
         assert_exact(build_with_successive_choices, "three players", "normal", 60_000)
+
+
+def build_without_the_retired(rankings: Rankings, *arguments: Any) -> RankingSampler:
+    """A mutant: who retired stands in no denominator, as if they had not taken part."""
+    kept: list[tuple[Any, ...]] = []
+    for g in range(len(rankings)):
+        teams, tied, n_ordered = rankings.game(g)
+        place = np.cumsum(~tied)
+        if n_ordered > 1:
+            kept += [(g, teams[k][0], place[k]) for k in range(n_ordered)]
+    # names in the order of the alphabet, as before
+    game, player, position = zip(*sorted(kept, key=lambda row: row[:2]), strict=True)
+    return RankingSampler.build(Rankings.from_columns(game, player, position), *arguments)
+
+
+def build_with_unseen_orders_as_seen(rankings: Rankings, *arguments: Any) -> RankingSampler:
+    """A mutant: of those whose order was not seen, the first is taken to have won."""
+    seen = replace(rankings, tied=np.zeros_like(rankings.tied))
+    return RankingSampler.build(seen, *arguments)
+
+
+LUCE_MUTANTS: dict[str, Build] = {
+    "the retired forgotten in the denominators": build_without_the_retired,
+    "orders that were not seen taken for seen": build_with_unseen_orders_as_seen,
+    "a win that needs a margin": lambda rankings, spread, team, logit: RankingSampler.build(
+        rankings, spread, team
+    ),
+}
+
+
+@pytest.mark.proves(model="rankings, logit noise", sampler="ranking-hmc")
+@pytest.mark.parametrize("name", LUCE_MUTANTS)
+def test_wrong_sampler_under_logit_noise_is_caught_by_the_grid(name: str) -> None:
+    with must_fail(name):
+        assert_exact(LUCE_MUTANTS[name], "three players, logit noise", "normal", noise="logit")
+
+
+@pytest.mark.proves(model="rankings, logit noise", sampler="ranking-hmc")
+def test_posterior_under_logit_noise_is_that_of_successive_choices() -> None:
+    """Teams, retirements and full orders as logit choices, for the default sampler of choices."""
+    games: list[list[Any]] = [["a", "b", "c"], ["b", "a", "c"], ["c", ("a", "b")], ["c", "b", "a"]]
+    games += [["a", "b", "c"], [("b", "c"), "a"], ["a", "c", "b"], ["b", "c"]]
+    games, won = games * 2, [["a", "c", "b"], ["b", "a", "c"]]
+    rows_of_games = [
+        (g, p, "DNF" if k and g >= len(games) else k + 1, k)
+        for g, game in enumerate([*games, *won])
+        for k, entry in enumerate(game)
+        for p in entry
+    ]
+    game, player, position, team = zip(*rows_of_games, strict=True)
+    orders = Rankings.from_columns(game, player, position, team)
+    model = rv.RankingModel(prior=rv.Normal(1.5), noise=rv.LogitNoise())
+    found = rv.fit(orders, model, draws=8000, chains=2, progress=False)
+    stages = [game[k:] for game in games for k in range(len(game) - 1)] + won
+    rows = np.zeros((sum(map(len, stages)), 3))
+    for e, entry in enumerate(entry for stage in stages for entry in stage):
+        rows[e, ["abc".index(name) for name in entry]] = 1.0
+    start = np.concatenate([[0], np.cumsum([len(stage) for stage in stages])])
+    d = Decisions(rows, start, [0] * len(stages), names=list("abc"))
+    choices = rv.ChoiceModel(prior=rv.Normal(1.5), noise=rv.LogitNoise())
+    post = rv.fit(d, choices, draws=20_000, progress=False)
+    for name in "abc":
+        skill = found.draws["skill"][:, :, found.names.index(name)]
+        assert_mean(skill, post[name].mean(), 1e-6, how="agreement")
+        assert_mean(skill**2, (post[name] ** 2).mean(), 1e-6, how="agreement")
 
 
 def test_posterior_with_known_spread_is_that_of_a_probit() -> None:

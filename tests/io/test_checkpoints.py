@@ -50,9 +50,13 @@ def quick(decisions: Any = None, prior: rv.Normal = PRIOR, **settings: Any) -> r
 
 
 def quick_rank(
-    games: Any = GAMES, prior: Any = None, team_noise: str = "entry", **settings: Any
+    games: Any = GAMES,
+    prior: Any = None,
+    team_noise: str = "entry",
+    noise: Any = rv.NormalNoise(),  # noqa: B008
+    **settings: Any,
 ) -> rv.RankingPosterior:
-    model = rv.RankingModel(prior=prior, team_noise=team_noise)
+    model = rv.RankingModel(prior=prior, team_noise=team_noise, noise=noise)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         warnings.simplefilter("ignore", UnboundedSkillWarning)
@@ -236,6 +240,7 @@ def test_rankings_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         {"games": [[name.upper() for name in g] for g in GAMES]},
         {"prior": rv.Normal(2.0**0.5)},
         {"team_noise": "player"},
+        {"noise": rv.LogitNoise()},
         {"seed": 1},
     ]
     for other in others:

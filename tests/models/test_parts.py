@@ -33,6 +33,8 @@ def test_every_part_has_a_default_and_can_be_replaced() -> None:
         model.prior = rv.Flat()  # type: ignore[misc]
     ranking = rv.RankingModel().replace(team_noise="player")
     assert (ranking.prior, ranking.team_noise) == (None, "player")
+    assert ranking.noise == rv.NormalNoise()
+    assert ranking.replace(noise=rv.LogitNoise()).is_logit
 
 
 @pytest.mark.parametrize(
@@ -49,6 +51,14 @@ def test_every_part_has_a_default_and_can_be_replaced() -> None:
         (lambda: rv.Hierarchical(sd_scale="wide"), "scale of the groups' sds must be a positive"),  # type: ignore[arg-type]
         (lambda: rv.RankingModel(team_noise="team"), "team_noise must be one of entry, player"),
         (lambda: rv.RankingModel(prior=LEARN), r"must be rv.Normal\(sd\) with one number"),
+        (
+            lambda: rv.RankingModel(noise=rv.CorrelatedNoise()),  # type: ignore[arg-type]
+            r"noise of a RankingModel must be rv.NormalNoise\(\) or rv.LogitNoise\(\); it is Corr",
+        ),
+        (
+            lambda: rv.RankingModel(noise="logit"),  # type: ignore[arg-type]
+            r"noise of a RankingModel must be .*; it is 'logit'",
+        ),
     ],
 )
 def test_wrong_parts_are_refused_when_the_model_is_made(make: Any, sentence: str) -> None:
@@ -85,6 +95,7 @@ def test_wrong_parts_are_refused_when_the_model_is_made(make: Any, sentence: str
         ),
         (rv.RankingModel(), ("ranking-hmc",)),
         (rv.RankingModel(prior=rv.Flat()), ("ranking-hmc",)),
+        (rv.RankingModel(noise=rv.LogitNoise()), ("ranking-hmc",)),
         (rv.ChoiceModel(prior=LEARN, noise=rv.CorrelatedNoise()), ("ghk-hmc",)),
         (
             rv.ChoiceModel(noise=rv.CorrelatedNoise(), groups=rv.Hierarchical()),
@@ -205,6 +216,7 @@ def test_everything_after_the_model_has_a_name() -> None:
         rv.ChoiceModel(noise=rv.CorrelatedNoise(base="b", scale="first", df=5.0)),
         rv.ChoiceModel(transitions=rv.Dirichlet(2.0, action_rewards=True)),
         rv.RankingModel(prior=rv.Normal(2.0), team_noise="player"),
+        rv.RankingModel(noise=rv.LogitNoise()),
     ],
 )
 def test_a_model_is_its_description(model: Any) -> None:
@@ -213,6 +225,13 @@ def test_a_model_is_its_description(model: Any) -> None:
     for field in dataclasses.fields(model):
         one, other = getattr(again, field.name), getattr(model, field.name)
         assert describe(one) == describe(other)
+
+
+def test_a_ranking_model_without_a_noise_has_the_default_one() -> None:
+    """As files have it that were written before there was a choice."""
+    stored = describe(rv.RankingModel(noise=rv.LogitNoise()))
+    del stored["noise"]
+    assert from_description(stored).noise == rv.NormalNoise()
 
 
 def test_resolving_names_every_parameter() -> None:

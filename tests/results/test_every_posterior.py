@@ -107,6 +107,7 @@ MODELS: dict[str, tuple[Any, Any]] = {
     ),
     "ranking": (games, rv.RankingModel()),
     "ranking, given spread": (games, rv.RankingModel(rv.Normal(1.0), "player")),
+    "ranking, logit noise": (games, rv.RankingModel(noise=rv.LogitNoise())),
 }
 CLASSES = {
     "choices": rv.ChoicePosterior,
@@ -121,6 +122,7 @@ CLASSES = {
     "transitions, inferred sd": rv.MDPPosterior,
     "ranking": rv.RankingPosterior,
     "ranking, given spread": rv.RankingPosterior,
+    "ranking, logit noise": rv.RankingPosterior,
 }
 every = pytest.mark.parametrize("what", MODELS)
 
@@ -350,7 +352,7 @@ def test_models_of_one_kind_of_data_are_compared() -> None:
     for name, post in posts.items():
         assert elpd[name] == pytest.approx(post.loo().elpd)
     rankings = {name: fitted(name) for name in MODELS if name.startswith("ranking")}
-    assert len(rv.compare(rankings).models) == 2
+    assert len(rv.compare(rankings).models) == 3
 
 
 def test_models_of_other_data_are_not_compared() -> None:

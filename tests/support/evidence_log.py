@@ -37,6 +37,7 @@ MODELS = {
     "population, noise covariance": "fit",
     "separate fits": "fit",
     "rankings": "fit",
+    "rankings, logit noise": "fit",
     "choices, another noise": "fit",
     "population, another noise": "fit",
     "unknown transitions, another noise": "fit",
@@ -143,14 +144,14 @@ def model_name(kind: ModelKind) -> str:
     """What the certificate calls a kind of model; that of separate groups is of each of them."""
     if kind.lapses == "lapses":
         return f"choices, {kind.noise} noise with lapses"
+    if kind.data == "rankings":
+        return "rankings" if kind.noise == "normal" else "rankings, logit noise"
     if kind.noise in ("logit", "other"):
         whose = "population" if kind.groups == "hierarchical" else "choices"
         law = "logit noise" if kind.noise == "logit" else "another noise"
         return f"{whose if kind.data == 'decisions' else 'unknown transitions'}, {law}"
     if kind.data == "trajectories":
         return "unknown transitions"
-    if kind.data == "rankings":
-        return "rankings"
     if kind.groups == "hierarchical":
         return "population, noise covariance" if kind.noise == "correlated" else "population"
     if kind.noise == "correlated":
@@ -203,7 +204,11 @@ def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:
             for prior in (normal, inferred)
             for law in (rv.NormalNoise(), noise)
         ),
-        *((games, rv.RankingModel(prior=prior)) for prior in (normal, flat, None)),
+        *(
+            (games, rv.RankingModel(prior=prior, noise=law))
+            for law in (rv.NormalNoise(), rv.LogitNoise())
+            for prior in (normal, flat, None)
+        ),
     ]
 
 

@@ -25,6 +25,7 @@ from revealed.cli._tables import READ_SUFFIXES, CsvDecimal, CsvEncoding, CsvSep,
 from revealed.io.atomic import atomic_open, atomic_write
 
 if TYPE_CHECKING:
+    from revealed.models.noise import LogitNoise, NormalNoise
     from revealed.results.ranking import RankingPosterior
 
 Results = Annotated[
@@ -77,6 +78,9 @@ def rank(
     ] = None,
     flat: Annotated[bool, typer.Option("--flat", help="A flat prior of the skills.")] = False,
     noise: Annotated[
+        str, typer.Option(help="Of a performance: normal, or logit (Plackett-Luce).")
+    ] = "normal",
+    team_noise: Annotated[
         str, typer.Option(help="entry: a team has one noise; player: each of its players has.")
     ] = "entry",
     next_game: Annotated[
@@ -125,6 +129,7 @@ def rank(
     # Refuse contradictions and unreadable results before any work is done.
     if flat and prior_sd is not None:
         raise ValueError("--flat and --prior-sd contradict each other; give one of them")
+    model_noise, team_noise = _choose_noise(noise, team_noise)
     # None infers the sd of the skills
     prior = Flat() if flat else None if prior_sd is None else Normal(prior_sd)
     # The line-up is checked before the fit, which may take an hour.
@@ -149,7 +154,7 @@ def rank(
         warnings.simplefilter("ignore", NotConvergedWarning)  # the summary says it better
         ranking = fit(
             rankings,
-            RankingModel(prior=prior, team_noise=noise),
+            RankingModel(prior=prior, team_noise=team_noise, noise=model_noise),
             draws=draws,
             warmup=warmup,
             chains=chains,
@@ -197,7 +202,7 @@ def rank(
                 "save": save,
                 "plot": plot,
                 "spread": None if flat else ranking.spread.mean(),
-                "margin": ranking.margin.mean() if ranking.rankings.has_ties else None,
+                "margin": ranking.margin.mean() if "margin" in ranking.draws else None,
                 "converged": summary.converged,
                 "message": summary.message,
                 "ranking": lines,
@@ -218,10 +223,23 @@ def rank(
         print(summary.message)
 
 
+def _choose_noise(noise: str, team_noise: str) -> tuple[NormalNoise | LogitNoise, str]:
+    """The noise of a performance, and whose it is."""
+    from revealed.models.noise import LogitNoise, NormalNoise
+
+    # --noise once said what --team-noise says
+    if noise in ("entry", "player"):
+        return NormalNoise(), noise
+    kinds: dict[str, NormalNoise | LogitNoise] = {"normal": NormalNoise(), "logit": LogitNoise()}
+    if noise not in kinds:
+        raise ValueError(f"--noise must be normal or logit; it is {noise!r}")
+    return kinds[noise], team_noise
+
+
 def _print_ranking(ranking: RankingPosterior) -> None:
     """Print the best players with their skills, likely positions and chances to be the best.
 
-    The unit of skills is the sd of the noise of one game.
+    The unit of skills is the sd of the noise of one game, or its scale under logit noise.
     """
     import numpy as np
     from rich.table import Table as Grid
@@ -254,5 +272,5 @@ def _print_ranking(ranking: RankingPosterior) -> None:
     # a flat prior has no spread
     if np.isfinite(ranking.spread).all():
         print(f"Skills are spread by {ranking.spread.mean():.2f} times the noise of one game.")
-    if ranking.rankings.has_ties:
+    if "margin" in ranking.draws:
         print(f"Closer than {ranking.margin.mean():.2f} times that noise is a tie.")

@@ -7,14 +7,19 @@ are half-normal. The unknowns stand in one vector
 
 with the last two only where they are unknown. Under a flat prior z are the skills themselves.
 Densities of log spread and log margin have the Jacobian of the logarithm in them.
+
+Under logit noise there is no margin, and orders have a closed form (`plackett_luce.py`). Loops
+choose between the two likelihoods when they are compiled, by the class of their games.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import overload
 
 from revealed._types import Floats
+from revealed.kernels import plackett_luce
 from revealed.kernels._compile import compiled
 from revealed.kernels.hmc import (
     THREE_STAGES,
@@ -24,7 +29,10 @@ from revealed.kernels.hmc import (
     hmc_move,
 )
 from revealed.kernels.log_density import log_density_of
+from revealed.kernels.plackett_luce import LuceGames
 from revealed.kernels.ranking_likelihood import Games, log_ranking_likelihood
+
+luce_log_likelihood = plackett_luce.log_likelihood
 
 
 class RankingPrior(NamedTuple):
@@ -81,16 +89,41 @@ def log_posterior(
     return value
 
 
+def log_order_likelihood(
+    games: Games | LuceGames, skill: Floats, margin: float, gradient: Floats
+) -> tuple[float, float]:
+    """Log probability of all orders, and its derivative in log margin, for loops.
+
+    The derivatives in the skills go into gradient (K,).
+    """
+    raise NotImplementedError("only loops call this")
+
+
+@overload(log_order_likelihood, strict=False, inline="always")  # type: ignore[untyped-decorator]
+def _choose_likelihood(games: Any, skill: Any, margin: Any, gradient: Any) -> Any:
+    def under_normal_noise(
+        games: Games, skill: Floats, margin: float, gradient: Floats
+    ) -> tuple[float, float]:
+        return log_ranking_likelihood(games, skill, margin, gradient)
+
+    def under_logit_noise(
+        games: LuceGames, skill: Floats, margin: float, gradient: Floats
+    ) -> tuple[float, float]:
+        return luce_log_likelihood(games, skill, gradient), 0.0
+
+    return under_logit_noise if games.instance_class is LuceGames else under_normal_noise
+
+
 @compiled
 def evaluate_likelihood(
-    games: Games, prior: RankingPrior, x: Floats, out: RankingLikelihood
+    games: Games | LuceGames, prior: RankingPrior, x: Floats, out: RankingLikelihood
 ) -> None:
     """Write the log probability of all orders at x, and its derivatives, into out."""
     # x is unpacked: spread and margin are given where they are not in it
     n_players = out.grad_skills.size
     spread = math.exp(x[n_players]) if prior.spread == 0.0 else prior.spread
     margin = math.exp(x[-1]) if prior.margin_prior_sd > 0.0 else 0.0
-    out.log_likelihood[0], out.grad_log_margin[0] = log_ranking_likelihood(
+    out.log_likelihood[0], out.grad_log_margin[0] = log_order_likelihood(
         games, spread * x[:n_players], margin, out.grad_skills
     )
 
@@ -98,7 +131,7 @@ def evaluate_likelihood(
 class ScaledRanking(NamedTuple):
     """The log posterior of x / scale; scale (x.size,): widths of the posterior."""
 
-    games: Games
+    games: Games | LuceGames
     prior: RankingPrior
     scale: Floats
 

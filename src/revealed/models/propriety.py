@@ -13,7 +13,8 @@ agree with it (they are separable along it; Albert and Anderson 1984).
 the games set no bound in that direction. With one player an entry, let an edge point from every
 player to those right behind, and both ways in a tie. The games bound all skills if and only if
 everybody can be reached from everybody along edges (Ford 1957); otherwise some set of players is
-never entered (nobody in it was beaten from outside), or never left.
+never entered (nobody in it was beaten from outside), or never left. Where a tie says that an order
+was not seen, it has no edges: some order of the tied contradicts no direction.
 """
 
 from __future__ import annotations
@@ -194,17 +195,18 @@ def _lengths(rows: Rows, axis: int) -> Floats:
     return np.where(length > 0, length, 1.0)
 
 
-def unbounded_skills(rankings: Rankings) -> list[str]:
+def unbounded_skills(rankings: Rankings, ties_bound: bool = True) -> list[str]:
     """Which skills the games leave unbounded, a sentence for each way; empty if none.
 
     Where entries are teams, only players without games and groups that never met are looked for;
-    `unbounded_team_direction` finds the rest.
+    `unbounded_team_direction` finds the rest. ties_bound: whether who tied cannot be far apart, as
+    where a win needs a margin; false where a tie says that an order was not seen.
     """
     names, idle = rankings.names, np.flatnonzero(rankings.games == 0)
     found = [f"{_list_names(idle, names)} took part in no game"] if idle.size else []
 
     # Groups that never met: parts of the graph without its edges' directions.
-    winners, losers = _beaten_by_edges(rankings)
+    winners, losers = _beaten_by_edges(rankings, ties_bound)
     weak = _components(winners, losers, len(names), "weak")
     separate = [group for group in _members(weak) if rankings.games[group[0]] > 0]
     if len(separate) > 1:
@@ -243,13 +245,16 @@ def _describe_extremes(
     return found
 
 
-def unbounded_team_direction(rankings: Rankings) -> str | None:
+def unbounded_team_direction(rankings: Rankings, ties_bound: bool = True) -> str | None:
     """A direction of the skills that no game of teams contradicts, in words, or None.
 
     Every entry against the one right behind it is a choice between two rows, with a one for each
     player of the team: then the search for an unbounded direction of choices answers it.
+    ties_bound: as in `unbounded_skills`.
     """
-    leading, trailing = _adjacent_entries(rankings)
+    leading, trailing = _adjacent_entries(rankings, ties_bound)
+    if not leading.size:
+        return describe_direction(np.eye(len(rankings.names))[0], rankings.names)
     rows = sp.csr_array(
         (np.ones(len(rankings.players)), rankings.players, rankings.member_start),
         (len(rankings.sizes), len(rankings.names)),
@@ -265,8 +270,8 @@ def unbounded_team_direction(rankings: Rankings) -> str | None:
     return None if found is None else str(found)
 
 
-def _adjacent_entries(rankings: Rankings) -> tuple[Ints, Ints]:
-    """Entries, and those right behind them; both ways in a tie.
+def _adjacent_entries(rankings: Rankings, ties_bound: bool) -> tuple[Ints, Ints]:
+    """Entries, and those right behind them; both ways in a tie, or not at all.
 
     Returns two arrays of equal length: the entry ahead and the entry behind of each pair.
     """
@@ -274,23 +279,33 @@ def _adjacent_entries(rankings: Rankings) -> tuple[Ints, Ints]:
     trailing: list[int] = []
     games = zip(rankings.start[:-1], rankings.start[1:], rankings.n_ordered, strict=True)
     for start, end, n_ordered in games:
+        # without edges in a tie, all of a place are ahead of all right behind it
+        last_place: list[int] = []
+        place = [start]
         for entry in range(start + 1, end):
+            if not ties_bound:
+                if not rankings.tied[entry] and entry <= start + n_ordered:
+                    last_place, place = place, []
+                place.append(entry)
+                leading += last_place
+                trailing += [entry] * len(last_place)
+                continue
             # Those in no known order are all behind the last one that is in order.
             leading.append(min(entry, start + n_ordered) - 1)
             trailing.append(entry)
             if rankings.tied[entry]:
                 leading.append(entry)
                 trailing.append(entry - 1)
-    return np.array(leading), np.array(trailing)
+    return np.array(leading, np.int64), np.array(trailing, np.int64)
 
 
-def _beaten_by_edges(rankings: Rankings) -> tuple[Ints, Ints]:
+def _beaten_by_edges(rankings: Rankings, ties_bound: bool) -> tuple[Ints, Ints]:
     """Edges from players to those right behind them; all of a game with teams are linked.
 
     Returns the two ends of each edge, as positions of players.
     """
     if (rankings.sizes == 1).all():
-        leading, trailing = _adjacent_entries(rankings)
+        leading, trailing = _adjacent_entries(rankings, ties_bound)
         return rankings.players[leading], rankings.players[trailing]
     members = np.diff(rankings.member_start[rankings.start])
     game = np.repeat(np.arange(len(rankings)), members)

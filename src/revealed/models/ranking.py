@@ -1,9 +1,13 @@
 """RankingModel: what is assumed of players whose results are seen.
 
-A player's performance in a game is its skill plus normal noise of variance one; whoever performs
-better is in front. Skills are normal around zero, with a spread that is inferred (half-normal prior
-with sd 2) where no prior is given. A team's skill is the sum of its players'. Where games can be
-tied, a win needs a margin, inferred too (half-normal prior with sd 1).
+A player's performance in a game is its skill plus noise; whoever performs better is in front.
+Skills are normal around zero, with a spread that is inferred (half-normal prior with sd 2) where no
+prior is given. A team's skill is the sum of its players'.
+
+Noise is normal with variance one; then, where games can be tied, a win needs a margin, inferred too
+(half-normal prior with sd 1). Or it is Gumbel's, and orders have the law of Plackett and Luce: the
+next place is a logit choice among all who are left. Then a tie says that the order of some entries
+was not seen.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +23,7 @@ import numpy as np
 from revealed._types import Floats
 from revealed.data.rankings import Rankings
 from revealed.models.base import Parameter
+from revealed.models.noise import LogitNoise, NormalNoise
 from revealed.models.priors import Flat, Normal
 from revealed.models.propriety import (
     UnboundedSkillWarning,
@@ -39,6 +44,10 @@ class RankingModel:
         others that is worth an UnboundedSkillWarning.
     team_noise
         "entry" gives a team one noise, "player" one for each of its players.
+    noise
+        Of a performance: ``NormalNoise()``, the default, or ``LogitNoise()``, under which orders
+        have the law of Plackett and Luce. A team then has one noise, and of entries that share a
+        place the order is taken not to have been seen.
 
     Examples
     --------
@@ -46,14 +55,27 @@ class RankingModel:
     >>> found = rv.fit(games, rv.RankingModel(prior=rv.Normal(1.0)), draws=500)
     >>> found.probability_better("ann", "bob") > 0.9
     True
+
+    The law of Plackett and Luce:
+
+    >>> orders = [["ann", "bob", "cid"], ["bob", "cid", "ann"], ["ann", "cid", "bob"]]
+    >>> found = rv.fit(orders, rv.RankingModel(noise=rv.LogitNoise()), draws=1000)
+    >>> found.table()[0]["player"]
+    'ann'
     """
 
     prior: Normal | Flat | None = None
     team_noise: str = "entry"
+    noise: NormalNoise | LogitNoise = field(default_factory=NormalNoise)
 
     def __post_init__(self) -> None:
         if self.team_noise not in ("entry", "player"):
             raise ValueError(f"team_noise must be one of entry, player; it is {self.team_noise!r}")
+        if self.noise not in (NormalNoise(), LogitNoise()):
+            raise ValueError(
+                "the noise of a RankingModel must be rv.NormalNoise() or rv.LogitNoise(); it is "
+                f"{self.noise!r}"
+            )
         _prior_spread(self.prior)
 
     def replace(self, **parts: Any) -> RankingModel:
@@ -65,12 +87,22 @@ class RankingModel:
         """The sd of skills before any game: None to infer it, infinite under a flat prior."""
         return _prior_spread(self.prior)
 
+    @property
+    def is_logit(self) -> bool:
+        """Whether orders have the law of Plackett and Luce."""
+        return isinstance(self.noise, LogitNoise)
+
     def resolve(self, data: Any) -> ResolvedRankingModel:
         """The model in terms of these games, checked against them."""
         if not isinstance(data, Rankings):
             raise ValueError(
                 "a RankingModel is fitted to Rankings; rv.Rankings.from_lists makes them from "
                 f"lists of names, best first, and these data are {type(data).__name__}"
+            )
+        if self.is_logit and self.team_noise == "player" and (data.sizes > 1).any():
+            raise ValueError(
+                'team_noise="player" goes with normal noise only, for a sum of Gumbel noises has '
+                'another law; give team_noise="entry" or noise=rv.NormalNoise()'
             )
         return ResolvedRankingModel(self, data)
 
@@ -88,7 +120,7 @@ class ResolvedRankingModel:
         found = [Parameter("skill", ("player",), {"player": self.data.names})]
         if self.model.spread is None:
             found.append(Parameter("spread"))
-        if self.data.has_ties:
+        if self.data.has_ties and not self.model.is_logit:
             found.append(Parameter("margin"))
         return tuple(found)
 
@@ -102,15 +134,17 @@ class ResolvedRankingModel:
 
     def refuse_improper(self) -> None:
         """Refuse games that leave a skill unbounded under a flat prior; warn of them otherwise."""
-        _check_bounded(self.data, flat=isinstance(self.model.prior, Flat))
+        _check_bounded(self.data, isinstance(self.model.prior, Flat), not self.model.is_logit)
 
     @property
     def fingerprint_parts(self) -> tuple[Any, ...]:
         """What a checkpoint must agree with: all that decides the posterior."""
         r, spread = self.data, self.model.spread
         prior = "inferred" if spread is None else repr(spread)
+        # normal noise is not named: checkpoints from before there was another go on
+        noise = ("logit",) if self.model.is_logit else ()
         return (
-            (r.names, self.model.team_noise, prior),
+            (r.names, self.model.team_noise, prior, *noise),
             r.players,
             r.member_start,
             r.start,
@@ -137,15 +171,16 @@ def _prior_spread(prior: Normal | Flat | None) -> float | None:
     )
 
 
-def _check_bounded(rankings: Rankings, flat: bool) -> None:
+def _check_bounded(rankings: Rankings, flat: bool, ties_bound: bool) -> None:
     """Refuse what a flat prior has no posterior for; warn of what a proper one decides alone.
 
-    The warning points at the caller of `rv.fit`, some calls above.
+    ties_bound: as in `unbounded_skills`. The warning points at the caller of `rv.fit`, some calls
+    above.
     """
-    found = unbounded_skills(rankings)
+    found = unbounded_skills(rankings, ties_bound)
     # of teams, sums of skills may be unbounded where no single skill is
     if flat and not found and not (rankings.sizes == 1).all():
-        direction = unbounded_team_direction(rankings)
+        direction = unbounded_team_direction(rankings, ties_bound)
         found = [] if direction is None else [f"no game contradicts the direction ({direction})"]
     if found and flat:
         raise ValueError(

@@ -205,9 +205,10 @@ def _describe_likelihood(post: Posterior) -> str:
     """The model of what was seen, in a sentence or two."""
     model = post.model
     if isinstance(model, RankingModel):
+        law = "Gumbel noise (Plackett-Luce)" if model.is_logit else "standard normal noise"
         return (
-            "A player's performance in a game is its skill plus standard normal noise, and whoever "
-            "performs better is in front."
+            f"A player's performance in a game is its skill plus {law}, and whoever performs "
+            "better is in front."
         )
     noise = (
         "normal noise whose covariance was inferred"

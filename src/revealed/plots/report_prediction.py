@@ -166,7 +166,7 @@ def _games_in_words(post: RankingPosterior) -> str:
     logs = post.log_likelihood().reshape(-1, len(post.rankings))
     mean = (logsumexp(logs, axis=0) - np.log(len(logs))).mean()
     blind = "."
-    if not post.rankings.has_ties:
+    if "margin" not in post.draws:
         blind = (
             f", and somebody to whom all orders are equally likely has "
             f"{_log_blind_order(post.rankings).mean():.3f}."
@@ -181,8 +181,11 @@ def _games_in_words(post: RankingPosterior) -> str:
 
 def _log_blind_order(rankings: Rankings) -> Floats:
     """(G,) the log probability of what is known of each order, if all orders are equally likely."""
-    entries = np.diff(rankings.start)
-    return np.asarray(gammaln(entries - rankings.n_ordered + 1) - gammaln(entries + 1))
+    entries, position = np.diff(rankings.start), np.arange(len(rankings.tied))
+    # a place of n entries has n! orders among themselves, of which any may have been
+    first_of_place = np.maximum.accumulate(np.where(rankings.tied, 0, position))
+    unseen = np.add.reduceat(np.log(position - first_of_place + 1), rankings.start[:-1])
+    return np.asarray(unseen + gammaln(entries - rankings.n_ordered + 1) - gammaln(entries + 1))
 
 
 def _loo_in_words(loo: LeaveOneOut, thing: str) -> str:

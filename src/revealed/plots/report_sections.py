@@ -10,6 +10,7 @@ from revealed._types import Floats, Ints
 from revealed.data.rankings import Rankings
 from revealed.models.correlated_noise import NoiseCovariance
 from revealed.models.propriety import unbounded_skills, unbounded_team_direction
+from revealed.models.ranking import RankingModel
 from revealed.plots.columns import columns_to_show, prior_moments
 from revealed.plots.lapses import lapse_probabilities
 from revealed.plots.noise import noise_correlations
@@ -289,7 +290,8 @@ def identification_section(post: Posterior) -> str:
         sentence = str(reason)
         text = f"<p>{escape(sentence[0].upper() + sentence[1:])}.</p>"
         if isinstance(post.data, Rankings):
-            return text + _unbounded(post.data)
+            ties_bound = not (isinstance(post.model, RankingModel) and post.model.is_logit)
+            return text + _unbounded(post.data, ties_bound)
         return text + (
             "<p>In the tables above, an sd as large as the prior's marks what the decisions have "
             "not said.</p>"
@@ -297,12 +299,12 @@ def identification_section(post: Posterior) -> str:
     return _identification_in_words(found)
 
 
-def _unbounded(rankings: Rankings) -> str:
+def _unbounded(rankings: Rankings, ties_bound: bool) -> str:
     """Which skills the games alone do not bound."""
-    found = unbounded_skills(rankings)
+    found = unbounded_skills(rankings, ties_bound)
     # of teams, sums of skills may be unbounded where no single skill is
     if not found and not (rankings.sizes == 1).all():
-        direction = unbounded_team_direction(rankings)
+        direction = unbounded_team_direction(rankings, ties_bound)
         found = [] if direction is None else [f"no game contradicts the direction ({direction})"]
     if not found:
         return (

@@ -56,7 +56,7 @@ def describe_model(post: Posterior) -> dict[str, str]:
     """What each part of the model says, in words."""
     model = post.model
     if isinstance(model, RankingModel):
-        return _describe_ranking(model, "margin" in post.draws)
+        return _describe_ranking(model, post.data.has_ties)
     hierarchical = isinstance(model.groups, Hierarchical)
     prior = describe_prior(model.value_prior)
     return {
@@ -83,11 +83,17 @@ def _describe_ranking(model: RankingModel, ties: bool) -> dict[str, str]:
         "entry": "standard normal, one for each entry of a game",
         "player": "standard normal for each player, so that a team of n has variance n",
     }
+    gumbel = "Gumbel's, one for each entry of a game: orders follow Plackett and Luce"
+    tied = (
+        "the order among those who share a place was not seen"
+        if model.is_logit
+        else "a win needs a margin, which is inferred"
+    )
     return {
         "model": "rankings: whoever performs better in a game is in front",
         "prior of the skills": prior,
-        "noise": team[model.team_noise],
-        "ties": "a win needs a margin, which is inferred" if ties else "there are none",
+        "noise": gumbel if model.is_logit else team[model.team_noise],
+        "ties": tied if ties else "there are none",
     }
 
 

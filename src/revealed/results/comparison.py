@@ -260,6 +260,12 @@ def _check_same_observations(first: str, one: Posterior, name: str, other: Poste
                 f"{first} and {name} were learnt from different {type(a).__name__.lower()}; they "
                 "must be the same"
             )
+        if isinstance(a, Rankings) and a.has_ties and "margin" in {*one.draws} ^ {*other.draws}:
+            raise ValueError(
+                f"{first} and {name} take a tie for different things: under normal noise it is an "
+                "outcome, under logit noise an order that was not seen; their probabilities "
+                "cannot be compared"
+            )
         return
     differ = np.flatnonzero(
         (b.sizes != a.sizes) | (b.chosen_row - b.start[:-1] != a.chosen_row - a.start[:-1])

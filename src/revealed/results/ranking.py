@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 
 from revealed._types import Bools, Floats
 from revealed.data.rankings import Rankings, Team
+from revealed.kernels import plackett_luce
 from revealed.kernels.ranking_likelihood import log_ranking_probabilities
 from revealed.models.ranking import RankingModel
 from revealed.results.base import Columns, Posterior
@@ -28,7 +29,7 @@ class RankingPosterior(Posterior):
 
     ``draws["skill"]`` is (chain, draw, K), summing to zero where games do not depend on their
     location; ``draws["spread"]`` (chain, draw) the sd of skills, where that was inferred; and
-    ``draws["margin"]`` (chain, draw) what a win needs, where some tied.
+    ``draws["margin"]`` (chain, draw) what a win needs, where some tied under normal noise.
 
     Examples
     --------
@@ -69,7 +70,7 @@ class RankingPosterior(Posterior):
 
     @property
     def margin(self) -> Floats:
-        """(chain, draw) what a win needs; zero where no two tied."""
+        """(chain, draw) what a win needs; zero where no two tied, and under logit noise."""
         return self.draws["margin"] if "margin" in self.draws else np.zeros(self.shape)
 
     def columns(self) -> Columns:
@@ -146,6 +147,7 @@ class RankingPosterior(Posterior):
         """(n,) the probability of each entry to come first.
 
         Where games can be tied they add up to less than one: the rest is a shared first place.
+        Under logit noise they add up to one: of a tie only the order was not seen.
 
         Parameters
         ----------
@@ -222,16 +224,19 @@ class RankingPosterior(Posterior):
                 [self.values[:, [position[name] for name in team]].sum(axis=1) for team in teams],
                 axis=1,
             )
-            out[:, g] = log_ranking_probabilities(
-                means, self._noise_sd(teams), tied, n_ordered, self.margin.ravel()
-            )
+            out[:, g] = self._log_probabilities(means, teams, tied, n_ordered, self.margin.ravel())
         return out.reshape(*self.shape, len(self.rankings))
 
-    def _noise_sd(self, teams: Sequence[Team]) -> Floats:
-        """(n,) the sd of the noise of each entry."""
+    def _log_probabilities(
+        self, means: Floats, teams: Sequence[Team], tied: Bools, n_ordered: int, margin: Floats
+    ) -> Floats:
+        """(S,) log probabilities of teams in this order, under S sets of their strengths (S, n)."""
         assert isinstance(self.model, RankingModel)
+        if self.model.is_logit:
+            return plackett_luce.log_probabilities(means, tied, n_ordered)
         of_player = self.model.team_noise == "player"
-        return np.sqrt([float(len(team)) if of_player else 1.0 for team in teams])
+        sd = np.sqrt([float(len(team)) if of_player else 1.0 for team in teams])
+        return log_ranking_probabilities(means, sd, tied, n_ordered, margin)
 
     def _log_probability(
         self,
@@ -247,9 +252,9 @@ class RankingPosterior(Posterior):
         means: (n, S) strengths of the teams. n_ordered: how many places of the order are known.
         """
         flags = np.zeros(len(teams), np.bool_) if tied is None else tied
-        logs = log_ranking_probabilities(
+        logs = self._log_probabilities(
             np.ascontiguousarray(means.T[:, order]),
-            self._noise_sd(teams)[order],
+            [teams[k] for k in order],
             flags,
             n_ordered,
             margin,

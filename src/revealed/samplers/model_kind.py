@@ -49,9 +49,10 @@ class ModelKind(NamedTuple):
 def kind_of(model: Model) -> ModelKind:
     """The kinds of a model's parts."""
     if isinstance(model, RankingModel):
+        law: NoiseName = "logit" if model.is_logit else "normal"
         if isinstance(model.prior, Flat):
-            return ModelKind("rankings", "flat")
-        return ModelKind("rankings", "normal" if model.prior is not None else "inferred sd")
+            return ModelKind("rankings", "flat", law)
+        return ModelKind("rankings", "inferred sd" if model.prior is None else "normal", law)
     prior = model.value_prior
     prior_kind: PriorKind = (
         "flat"
@@ -63,8 +64,8 @@ def kind_of(model: Model) -> ModelKind:
     if isinstance(model.noise, CorrelatedNoise):
         noise: NoiseName = "correlated"
     else:
-        law = model.noise.law()
-        noise = "normal" if law.is_normal else "logit" if law.is_logit else "other"
+        independent = model.noise.law()
+        noise = "normal" if independent.is_normal else "logit" if independent.is_logit else "other"
     return ModelKind(
         "trajectories" if isinstance(model.transitions, Dirichlet) else "decisions",
         prior_kind,

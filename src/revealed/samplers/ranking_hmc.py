@@ -4,7 +4,7 @@ Unknown are the skills, spread * z with z standard normal; the spread, unless it
 margin of a tie, if there are any. Paths go over z, log spread and log margin at once
 (`kernels/ranking_hmc.py`). Before each the spread moves given the skills: where games say much,
 skills stay and the spread follows; where they say little, z stays and the skills follow; the two
-together do both (interweaving).
+together do both (interweaving). Under logit noise there is no margin, and all else is the same.
 
 Where all entries of a game have as many players, adding a number to all skills changes nothing that
 was observed: the skills are location-free. Their mean is then drawn from its prior and taken off
@@ -27,6 +27,7 @@ from revealed.kernels.hmc import (
     make_path_statistics,
 )
 from revealed.kernels.interrupt import raise_if_stopping
+from revealed.kernels.plackett_luce import LuceGames, make_luce_games
 from revealed.kernels.ranking_hmc import (
     RankingLikelihood,
     RankingPrior,
@@ -69,12 +70,22 @@ SETTINGS = RankingSettings()
 WINDOWS = WindowPlan((0.1, 0.2, 0.3, 0.4))
 
 
+def _make_games(orders: Rankings, team_noise: str, logit: bool) -> Games | LuceGames:
+    """Games as the loops of a noise take them."""
+    members = orders.players, orders.member_start, orders.start
+    if logit:
+        return make_luce_games(*members, orders.tied, orders.n_ordered, len(orders.names))
+    # independent noise of an entry's players adds up
+    variance = orders.sizes if team_noise == "player" else np.ones(len(orders.sizes))
+    return Games(*members, np.sqrt(variance.astype(np.float64)), orders.tied, orders.n_ordered)
+
+
 @dataclass(frozen=True, eq=False)
 class RankingSampler:
     """The sampler, ready to run on one set of orders."""
 
     orders: Rankings
-    games: Games
+    games: Games | LuceGames
     prior: RankingPrior
 
     @property
@@ -83,29 +94,24 @@ class RankingSampler:
         return "ranking-hmc"
 
     @staticmethod
-    def build(orders: Rankings, spread: float | None, noise: str) -> RankingSampler:
+    def build(
+        orders: Rankings, spread: float | None, team_noise: str, logit: bool = False
+    ) -> RankingSampler:
         """The sampler for these orders.
 
-        spread: of the skills, None to infer it, infinite under a flat prior. noise: "entry" gives
-        every entry a noise of sd one, "player" every player in it.
+        spread: of the skills, None to infer it, infinite under a flat prior. team_noise: "entry"
+        gives every entry a noise of sd one, "player" every player in it. logit: whether the noise
+        is Gumbel's in place of normal.
         """
-        # independent noise of an entry's players adds up
-        sd = (
-            np.sqrt(orders.sizes.astype(np.float64))
-            if noise == "player"
-            else np.ones(len(orders.sizes))
-        )
-        games = Games(
-            orders.players, orders.member_start, orders.start, sd, orders.tied, orders.n_ordered
-        )
         flat = spread is not None and np.isinf(spread)
         prior = RankingPrior(
             z_precision=0.0 if flat else 1.0,
             spread=1.0 if flat else (spread or 0.0),
             spread_prior_sd=SPREAD_PRIOR_SD,
-            margin_prior_sd=MARGIN_PRIOR_SD * orders.has_ties,
+            # under logit noise a tie has no margin
+            margin_prior_sd=MARGIN_PRIOR_SD * (orders.has_ties and not logit),
         )
-        return RankingSampler(orders, games, prior)
+        return RankingSampler(orders, _make_games(orders, team_noise, logit), prior)
 
     @cached_property
     def location_free(self) -> bool:
@@ -124,7 +130,7 @@ class RankingSampler:
 
     @property
     def infers_margin(self) -> bool:
-        """Whether the margin is unknown: some games are tied."""
+        """Whether the margin is unknown: some games are tied, and a win needs one."""
         return self.prior.margin_prior_sd > 0.0
 
     def init(self, rng: np.random.Generator, position: Floats | None) -> State:

@@ -236,7 +236,7 @@ def _build_transitions(resolved: ResolvedChoiceModel, given: BuildArguments) -> 
 
 def _build_ranking(resolved: ResolvedRankingModel, given: BuildArguments) -> Sampler:
     model = resolved.model
-    return RankingSampler.build(resolved.data, model.spread, model.team_noise)
+    return RankingSampler.build(resolved.data, model.spread, model.team_noise, model.is_logit)
 
 
 def _augmentation(name: str, summary: str) -> SamplerEntry:
@@ -323,7 +323,7 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "ranking-hmc",
-            _kinds("rankings", ANY_PRIOR),
+            _kinds("rankings", ANY_PRIOR, ("normal", "logit")),
             memory_factor=12.0,
             summary="skills, their spread and the margin of a tie, by Hamiltonian moves",
             build=_build_ranking,
