@@ -33,7 +33,7 @@ from revealed.kernels.log_posterior import (
     log_posterior,
     make_posterior_workspace,
 )
-from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.noise import NORMAL, NoiseArguments, NoiseType
 from revealed.models.likelihood import posterior_mode
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.composite.transform import WhiteningTransform, log_posterior_in_coordinates
@@ -156,6 +156,10 @@ def _density(target: LogPosterior) -> Any:
     """The log posterior as a C function in the form nutpie calls; the target is compiled in."""
     import numba
     from numba import types
+    from numba.core.imputils import lower_constant
+
+    # a tag of a noise has no contents, as a constant too
+    lower_constant(NoiseType)(lambda context, *rest: context.get_dummy_value())
 
     numbers = types.CPointer(types.double)
     ends = tuple(4 + end for end in _workspace_ends(target))

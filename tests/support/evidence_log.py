@@ -190,19 +190,28 @@ def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:
     normal, flat, inferred = rv.Normal(2.0), rv.Flat(), rv.Normal(rv.HalfStudentT())
     noise = rv.CorrelatedNoise()
     return [
-        *((plain, rv.ChoiceModel(prior=prior)) for prior in (normal, flat, inferred)),
+        *(
+            (plain, rv.ChoiceModel(prior=prior, noise=law))
+            for law in (rv.NormalNoise(), rv.LogitNoise())
+            for prior in (normal, flat, inferred)
+        ),
+        *(
+            (plain, rv.ChoiceModel(prior=normal, noise=law))
+            for law in (rv.NormalNoise(lapse=rv.Lapse()), rv.LogitNoise(lapse=rv.Lapse()))
+        ),
         *(
             (labelled, rv.ChoiceModel(prior=prior, noise=noise))
             for prior in (normal, flat, inferred)
         ),
         *(
-            (seen, rv.ChoiceModel(prior=prior, transitions=rv.Dirichlet()))
+            (seen, rv.ChoiceModel(prior=prior, noise=law, transitions=rv.Dirichlet()))
+            for law in (rv.NormalNoise(), rv.LogitNoise())
             for prior in (normal, inferred)
         ),
         *(
             (labelled, rv.ChoiceModel(prior=prior, noise=law, groups=rv.Hierarchical()))
             for prior in (normal, inferred)
-            for law in (rv.NormalNoise(), noise)
+            for law in (rv.NormalNoise(), rv.LogitNoise(), noise)
         ),
         *(
             (games, rv.RankingModel(prior=prior, noise=law))
