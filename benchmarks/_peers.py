@@ -50,11 +50,15 @@ COUNT, WARMUP, FIRST, LAST = range(4)
 
 
 class Sampled(NamedTuple):
-    """(n, K) draws, the seconds spent on them after warm-up, and the seconds of the whole call."""
+    """(n, K) draws, the seconds spent on them after warm-up, and the seconds of the whole call.
+
+    compiling: the seconds of processor time of the whole call that went into machine code.
+    """
 
     draws: Floats
     sampling: float
     total: float
+    compiling: float = 0.0
 
 
 def log_posterior_of(
@@ -95,7 +99,9 @@ def nutpie_draws(
     target = log_posterior_of(decisions, resolved_prior, noise)
     watch = np.zeros(4 + _workspace_ends(target)[-1])
     watch[WARMUP] = warmup
-    model = _nutpie_model(target, _start(decisions, resolved_prior), watch)
+    start, compile_began = _start(decisions, resolved_prior), time.process_time()
+    model = _nutpie_model(target, start, watch)
+    compiling = time.process_time() - compile_began
     sampler = nutpie.sample(
         model,
         draws=draws,
@@ -116,7 +122,10 @@ def nutpie_draws(
     q = np.asarray(trace.posterior["q"])[0]
     took = (watch[LAST] - watch[FIRST]) * len(q) / (watch[COUNT] - warmup)
     return Sampled(
-        resolved_prior.mean + q @ resolved_prior.basis.T, float(took), time.perf_counter() - began
+        resolved_prior.mean + q @ resolved_prior.basis.T,
+        float(took),
+        time.perf_counter() - began,
+        compiling,
     )
 
 
