@@ -97,6 +97,7 @@ CARRY: dict[str, Carry] = {
     "px-both": redraw_utilities,
     "da with noise": reject_utilities,
     "hierarchical": keep,
+    "hierarchical-hmc": keep,
     "hierarchical-gibbs": reject_utilities,
     "transitions-hmc": redraw_totals,
     "ranking-hmc": evaluate_ranking,
@@ -110,6 +111,7 @@ NOT_POSSIBLE = {
 STEPS = {
     "composite": (600, 3_000),
     "hierarchical": (500, 6_000),
+    "hierarchical-hmc": (500, 8_000),
     "hierarchical-gibbs": (1_000, 6_000),
     "transitions-hmc": (1_000, 6_000),
     "ranking-hmc": (2_000, 10_000),

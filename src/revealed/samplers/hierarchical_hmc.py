@@ -82,10 +82,10 @@ class HierarchicalHMCSettings:
     brought to unit diagonal. Both only matter to where and how chains begin.
     """
 
-    path_length: float = 1.9
-    target_acceptance: float = 0.65
+    path_length: float = 2.4
+    target_acceptance: float = 0.75
     initial_step_size: float = 0.4
-    interval: int = 4
+    interval: int = 10
     discarded: float = 1.0 / 3.0
     least_information: float = 0.05
     least_eigenvalue: float = 0.02

@@ -25,6 +25,7 @@ from revealed.samplers.data_augmentation import (
 from revealed.samplers.ghk_hmc import GHKSampler
 from revealed.samplers.hierarchical import HierarchicalSampler
 from revealed.samplers.hierarchical_gibbs import HierarchicalGibbsSampler
+from revealed.samplers.hierarchical_hmc import HierarchicalHMCSampler
 from revealed.samplers.ibis import IBISSampler
 from revealed.samplers.model_kind import Model, ModelKind, PriorKind, ResolvedModel, kind_of
 from revealed.samplers.ranking_hmc import RankingSampler
@@ -66,6 +67,8 @@ class SamplerEntry:
         Iterations before the first draw, where the caller does not say.
     takes
         Arguments of `rv.fit` that only some samplers have a use for.
+    on_cluster
+        Whether the workers of a Dask cluster can do its work.
     """
 
     name: str
@@ -75,6 +78,7 @@ class SamplerEntry:
     build: Callable[[Any, BuildArguments], Sampler] | None = None
     warmup: int = 1000
     takes: tuple[str, ...] = ("thin",)
+    on_cluster: bool = False
 
 
 class SamplerRegistry(NamedTuple):
@@ -90,11 +94,16 @@ class SamplerRegistry(NamedTuple):
         """The names that `rv.fit` takes for this kind of model, "auto" for the default first."""
         return ("auto", *(entry.name for entry in self.entries_for(kind)))
 
-    def find(self, name: str, kind: ModelKind) -> SamplerEntry:
-        """The sampler of this name for this kind of model; refuses what is not in the table."""
+    def find(self, name: str, kind: ModelKind, on_cluster: bool = False) -> SamplerEntry:
+        """The sampler of this name for this kind of model; refuses what is not in the table.
+
+        on_cluster: whether there is a cluster, which "auto" then makes use of if any sampler can.
+        """
         found = self.entries_for(kind)
         if not found:
             raise ValueError(self._no_sampler(kind))
+        if name == "auto" and on_cluster:
+            return next((entry for entry in found if entry.on_cluster), found[0])
         for entry in found:
             if name in ("auto", entry.name):
                 return entry
@@ -200,6 +209,20 @@ def _build_hierarchical(resolved: ResolvedChoiceModel, given: BuildArguments) ->
     )
 
 
+def _build_hierarchical_hmc(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
+    groups, position = resolved.model.groups, resolved.group_of_decision
+    assert isinstance(groups, Hierarchical)
+    assert position is not None
+    if given.client is not None:
+        raise ValueError(
+            'the sampler "hierarchical-hmc" runs on this machine alone; give executor=threads in '
+            'place of a Dask client, or sampler="hierarchical"'
+        )
+    return HierarchicalHMCSampler.build(
+        resolved.decisions, position, resolved.prior, groups.sd_scale, resolved.kernel
+    )
+
+
 def _build_hierarchical_gibbs(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
     groups, position, noise = resolved.model.groups, resolved.group_of_decision, resolved.noise
     assert isinstance(groups, Hierarchical)
@@ -268,6 +291,7 @@ REGISTRY = SamplerRegistry(
             summary="a few passes over very many decisions, with a diagnostic that certifies them",
             warmup=0,
             takes=(),
+            on_cluster=True,
         ),
         SamplerEntry(
             "ghk-hmc",
@@ -286,6 +310,16 @@ REGISTRY = SamplerRegistry(
             takes=("thin", "init"),
         ),
         SamplerEntry(
+            "hierarchical-hmc",
+            _kinds(
+                "decisions", ("normal", "inferred sd"), ("normal", "other"), groups="hierarchical"
+            ),
+            memory_factor=12.0,
+            summary="a population and its groups along one Hamiltonian path; the default",
+            build=_build_hierarchical_hmc,
+            warmup=500,
+        ),
+        SamplerEntry(
             "hierarchical",
             _kinds(
                 "decisions", ("normal", "inferred sd"), ("normal", "other"), groups="hierarchical"
@@ -293,6 +327,7 @@ REGISTRY = SamplerRegistry(
             memory_factor=12.0,
             summary="groups given their population, and the population given its groups",
             build=_build_hierarchical,
+            on_cluster=True,
         ),
         SamplerEntry(
             "hierarchical-gibbs",
@@ -339,9 +374,13 @@ def samplers_for(model: Model) -> tuple[str, ...]:
 
 
 def choose_entry(
-    name: str, model: Model, unused: Mapping[str, Any], resolved: ResolvedModel | None = None
+    name: str,
+    model: Model,
+    unused: Mapping[str, Any],
+    resolved: ResolvedModel | None = None,
+    on_cluster: bool = False,
 ) -> SamplerEntry:
-    """The entry of the sampler for this model; "auto" is the default.
+    """The entry of the sampler for this model; "auto" is the default, or that of a cluster.
 
     unused: arguments of `rv.fit` that only some samplers take; those that were not given are None.
     One that the sampler has no use for is refused: silently ignored, it would be taken for one
@@ -349,7 +388,7 @@ def choose_entry(
     """
     kind = kind_of(model)
     # options are those of the paper's samplers, so that asking for one asks for the best of these
-    entry = REGISTRY.find(name, kind)
+    entry = REGISTRY.find(name, kind, on_cluster)
     if name == "auto" and unused.get("options"):
         paper = [other for other in REGISTRY.entries_for(kind) if "options" in other.takes]
         if paper and isinstance(resolved, ResolvedChoiceModel):
