@@ -23,6 +23,7 @@ import numpy as np
 from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.kernels.group_batches import GroupBatches, make_batches
+from revealed.kernels.group_blocks import LANES
 from revealed.kernels.hierarchical_hmc import (
     HierarchicalTarget,
     HierarchicalWorkspace,
@@ -159,7 +160,7 @@ class HierarchicalHMCSampler:
         found = laplace_start(self.batches, prior)
         theta = pack_precision(found.mean, _root_of_precision(found.covariance))
         size = len(theta)
-        target = self._target(prior, theta, np.eye(size), found.stand_ins)
+        target = self.make_target(prior, theta, np.eye(size), found.stand_ins)
         work = make_hierarchical_workspace(self.batches, self.width)
         # the curvature of the log density at z = 0, by differences of its gradient
         count, x = max(self.n_groups, 1), np.zeros(size + self.n_lanes * self.width)
@@ -183,7 +184,7 @@ class HierarchicalHMCSampler:
     @property
     def n_lanes(self) -> int:
         """How many groups kernels see: N, filled up to whole blocks."""
-        return 8 * int(self.batches.block_start[-1])
+        return LANES * int(self.batches.block_start[-1])
 
     def init(self, rng: np.random.Generator, position: Floats | None) -> State:
         """The population and its groups drawn from Laplace's approximation."""
@@ -209,22 +210,21 @@ class HierarchicalHMCSampler:
 
     def adapt(self, rng: np.random.Generator, state: State, count: int, window: int) -> State:
         """Iterate while the step size adapts; what the window needs is added to it."""
-        new = state | {"adaptation": state["adaptation"].copy()}
+        new = dict(state)
         made, length = (int(number) for number in state[f"{WINDOW}position"])
         last, interval = made + count, HIERARCHICAL_HMC.interval
+        chain = _Chain(self, state, HIERARCHICAL_HMC.target_acceptance)
         while made < last:
             # as far as the next values that curvatures are taken at, wherever a run is cut
             stretch = min(interval - made % interval, last - made)
-            chain = _Chain(self, new, HIERARCHICAL_HMC.target_acceptance)
             theta, _, _ = chain.run(rng, stretch, 1, make_path_statistics(stretch), False)
-            new |= chain.state()
             made += stretch
             if window == len(WINDOWS.shares) - 1:
                 continue
             new = add_to_window(new, theta)
             if made % interval == 0 and made >= HIERARCHICAL_HMC.discarded * length:
                 self._add_curvatures(new, chain.values)
-        return new
+        return new | chain.changed_state()
 
     def _add_curvatures(self, state: State, values: Floats) -> None:
         """Add slopes and curvatures of all groups at values (N, D) to the window's sums."""
@@ -268,7 +268,27 @@ class HierarchicalHMCSampler:
         # those of groups that do not exist stay
         pad = in_lanes(np.ones_like(z)) == 0.0
         moved[pad] = state["x"][len(theta) :][pad]
-        return np.concatenate([np.linalg.solve(state["metric"], theta - state["centre"]), moved])
+        metric = self.metric_at(state, float(state["prior_sd"][0]))
+        return np.concatenate([np.linalg.solve(metric, theta - state["centre"]), moved])
+
+    def metric_at(self, state: State, prior_sd: float) -> Floats:
+        """The coordinates of theta on paths with this sd of the mean's prior.
+
+        Where that is inferred, it may be so small that the mean can hardly move, and paths fit for
+        the average sd would all fail. So the mean's part is narrowed to what a normal law has whose
+        precision is that of the draws plus that of the prior.
+        """
+        if self.mean_prior.scale is None:
+            return state["metric"]
+        width = self.width
+        spread = state["metric"][:width] @ state["metric"][:width].T
+        both = np.linalg.inv(spread) + self.prior.precision / prior_sd**2
+        # from one root to the other: both are lower triangular
+        narrow = np.linalg.inv(np.linalg.cholesky(spread))
+        narrow = np.linalg.cholesky(np.linalg.inv(both)) @ narrow
+        return np.ascontiguousarray(
+            np.concatenate([narrow @ state["metric"][:width], state["metric"][width:]])
+        )
 
     def sample(
         self, rng: np.random.Generator, state: State, draws: int, thin: int
@@ -289,11 +309,12 @@ class HierarchicalHMCSampler:
         }
         if self.mean_prior.scale is not None:
             drawn["prior_sd"] = prior_sd
-        return state | chain.state(), drawn, statistics._asdict()
+        return state | chain.changed_state(), drawn, statistics._asdict()
 
-    def _target(
+    def make_target(
         self, prior: PopulationPrior, centre: Floats, metric: Floats, stand_ins: StandIns
     ) -> HierarchicalTarget:
+        """The joint density as kernels take it; theta = centre + metric x_theta."""
         return HierarchicalTarget(
             self.batches,
             prior,
@@ -315,8 +336,11 @@ class _Chain:
         self.adaptation = state["adaptation"].copy()
         self.plan = PathPlan(float(state["path_length"][0]), target_acceptance, self.adaptation)
         stand_ins = StandIns(state["curvature"], state["linear"])
-        self.target = sampler._target(
-            sampler.prior, state["centre"], state["metric"], stand_ins
+        self.target = sampler.make_target(
+            prior_at_sd(sampler.prior, self.prior_sd),
+            state["centre"],
+            sampler.metric_at(state, self.prior_sd),
+            stand_ins,
         )
         self.work: HierarchicalWorkspace = make_hierarchical_workspace(
             sampler.batches, sampler.width
@@ -328,7 +352,7 @@ class _Chain:
         """(N, D) of all groups, after `run`."""
         return self._values[: self.sampler.n_groups].copy()
 
-    def state(self) -> State:
+    def changed_state(self) -> State:
         """What has changed."""
         return {
             "x": self.x,
@@ -377,10 +401,9 @@ class _Chain:
         values: Floats,
         statistics: PathStatistics,
     ) -> None:
-        prior = prior_at_sd(self.sampler.prior, self.prior_sd)
         sample_joint_paths(
             rng,
-            self.target._replace(prior=prior),
+            self.target,
             self.work,
             self.plan,
             thin,
@@ -406,7 +429,12 @@ class _Chain:
             rng, sampler.mean_prior, mean, values, inverse.T @ inverse
         )
         theta[: sampler.width] = mean
-        self.x = sampler.coordinates(self.start | {"x": self.x}, theta, values)
+        now = self.start | {"x": self.x, "prior_sd": np.array([self.prior_sd])}
+        self.x = sampler.coordinates(now, theta, values)
+        self.target = self.target._replace(
+            prior=prior_at_sd(sampler.prior, self.prior_sd),
+            metric=sampler.metric_at(now, self.prior_sd),
+        )
 
 
 def _root_of_precision(covariance: Floats) -> Floats:
