@@ -177,6 +177,7 @@ def _density(target: LogPosterior) -> Any:
                 data[ends[10] : ends[11]],
                 data[ends[11] : ends[12]],
                 data[ends[12] : ends[13]],
+                data[ends[13] : ends[14]],
             ),
         )
         value = log_posterior(target, work, numba.carray(q_, (free,)), -np.inf, gradient)

@@ -156,7 +156,7 @@ def prepare_bayesm(d: rv.Decisions, draws: int) -> Method | None:
                 found = np.fromfile(out).reshape(width + width**2, draws).T
                 # rooti is upper triangular, and rooti rooti' the precision; R writes by columns
                 root = found[:, width:].reshape(-1, width, width).swapaxes(1, 2)
-                covariance = np.linalg.inv(root @ root.swapaxes(1, 2))
+                covariance = np.asarray(np.linalg.inv(root @ root.swapaxes(1, 2)), np.float64)
                 made.append(quantities(found[:, :width], covariance)[int(DISCARDED * draws) :])
         return np.stack(made), seconds
 

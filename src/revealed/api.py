@@ -196,9 +196,7 @@ def _fit_one(
     # a folder or a cluster leaves no choice of the sampler
     asked = needs_laplace(model, data, sampler, settings.client)
     on_cluster = settings.client is not None
-    entry = choose_entry(
-        "laplace" if asked else sampler, model, particular, on_cluster=on_cluster
-    )
+    entry = choose_entry("laplace" if asked else sampler, model, particular, on_cluster=on_cluster)
     resolved = model.resolve(data)
     _warn_of_uninformed([("", resolved)])
     # the workers of a cluster have memory of their own

@@ -168,7 +168,10 @@ def joint_draws(
         return spoil(made) if spoil else made
 
     sampler = sampler_for(problem.observe(rng, at))
-    warmup, thin = pace(pair.kind, pair.entry.name, problem.name).warmup, THIN.get(pair.entry.name, 1)
+    warmup, thin = (
+        pace(pair.kind, pair.entry.name, problem.name).warmup,
+        THIN.get(pair.entry.name, 1),
+    )
     state, _ = sampler.warmup(rng, sampler.init(rng, None), warmup, warmup)
     _, at, _ = sampler.sample(rng, state, 1, 1)
     for _ in range(steps):

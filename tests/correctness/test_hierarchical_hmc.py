@@ -31,6 +31,7 @@ from revealed.samplers.stand_ins import (
     positive_part,
 )
 from tests.conformance.problems import SD_SCALE as SCALE
+from tests.correctness.test_hierarchical import PRIOR_MEANS
 from tests.support.cases import mdp_offers, ragged_offers, warmed_up_draws
 from tests.support.logistic_noise import LogisticNoise
 from tests.support.statistical_asserts import (
@@ -41,7 +42,6 @@ from tests.support.statistical_asserts import (
     must_fail,
     patched_package,
 )
-from tests.correctness.test_hierarchical import PRIOR_MEANS
 
 pytestmark = pytest.mark.proves(model="population", sampler="hierarchical-hmc")
 PRIOR = rv.Normal(2.0**0.5, mean=0.3)
@@ -56,7 +56,10 @@ def joined(by_group: list[Decisions]) -> tuple[Decisions, Any]:
     return whole, np.repeat(np.arange(len(by_group)), [len(d) for d in by_group])
 
 
-def simulated(count: int, seed: int, offers: Any = partial(ragged_offers, 2)) -> list[Decisions]:
+TWO_FEATURES = partial(ragged_offers, 2)
+
+
+def simulated(count: int, seed: int, offers: Any = TWO_FEATURES) -> list[Decisions]:
     """Groups that chose at random, which any value may explain."""
     rng = np.random.default_rng(seed)
     made = [offers(count=2 + i % 5, seed=seed + i) for i in range(count)]
@@ -167,6 +170,10 @@ def log_prior_of_covariance(covariance: Floats, scale_group: Any) -> float:
     return total
 
 
+def inverted(matrix: Floats) -> Floats:
+    return np.asarray(np.linalg.inv(matrix), np.float64)
+
+
 def unfold(given: Problem, x: Floats) -> tuple[Floats, Floats, Floats]:
     """Mean, covariance and values (N, D) at x, by the equations of the module."""
     sampler, width = given.sampler, given.sampler.width
@@ -181,7 +188,7 @@ def unfold(given: Problem, x: Floats) -> tuple[Floats, Floats, Floats]:
         factor = np.linalg.cholesky(precision + curvature)
         centre = np.linalg.solve(precision + curvature, precision @ mean + linear)
         values.append(centre + np.linalg.solve(factor.T, mine))
-    return mean, np.linalg.inv(precision), np.array(values)
+    return mean, inverted(precision), np.array(values)
 
 
 def log_density_otherwise(given: Problem, by_group: list[Decisions], x: Floats) -> float:
@@ -256,7 +263,7 @@ def test_coordinates_lead_back_to_values() -> None:
         **given.stand_ins._asdict(),
     }
     assert_error(given.sampler.coordinates(state, theta, values) - given.x, 1e-9)
-    z = coordinates_of(values, mean, np.linalg.inv(covariance), given.stand_ins)
+    z = coordinates_of(values, mean, inverted(covariance), given.stand_ins)
     assert_error(in_lanes(z)[:8] - given.x[5:13], 1e-9)
 
 

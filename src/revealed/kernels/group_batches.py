@@ -80,13 +80,15 @@ def make_batches(groups: GroupedDecisions) -> GroupBatches:
 
 def make_batch_workspace(batches: GroupBatches) -> LikelihoodWorkspace:
     """A workspace for one chain."""
-    return LikelihoodWorkspace(
-        *np.zeros((2, batches.max_rivals + LANES)), make_likelihood_workspace(batches.groups)
-    )
+    count = batches.max_rivals + LANES
+    choice = make_likelihood_workspace(batches.groups)
+    return LikelihoodWorkspace(np.zeros(count), np.zeros(count), choice)
 
 
 @inlined
-def write_gaps(columns: Floats, first: int, count: int, value: Floats, gaps: Floats, at: int) -> None:
+def write_gaps(
+    columns: Floats, first: int, count: int, value: Floats, gaps: Floats, at: int
+) -> None:
     """Write the utility gaps of a group's rivals from position `at` on, for its value (D,).
 
     first: where its columns begin, count numbers each. Up to seven numbers more are overwritten.

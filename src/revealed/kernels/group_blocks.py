@@ -77,8 +77,16 @@ class BlockScratch(NamedTuple):
 
 def make_block_scratch(width: int) -> BlockScratch:
     """Arrays for values of so many coordinates."""
-    triangles = np.empty((2, LANES * (width * (width + 1) // 2)))
-    return BlockScratch(*triangles, *np.empty((4, LANES * width)), np.empty(LANES))
+    line, triangle = LANES * width, LANES * (width * (width + 1) // 2)
+    return BlockScratch(
+        np.empty(triangle),
+        np.empty(triangle),
+        np.empty(line),
+        np.empty(line),
+        np.empty(line),
+        np.empty(line),
+        np.empty(LANES),
+    )
 
 
 @compiled_internal
@@ -236,17 +244,24 @@ def add_slopes(
             )
             before = add(before, term)
     for a in range(width):
-        back_a, centre_a = load(scratch.back, at_coordinate(a)), load(block.centre, at_coordinate(a))
+        back_a, centre_a = (
+            load(scratch.back, at_coordinate(a)),
+            load(block.centre, at_coordinate(a)),
+        )
         offset_a = load(block.offset, at_coordinate(a))
         for b in range(a + 1):
             total = repeat(0.0)
             for c in range(a, width):
                 total = multiply_add(
-                    load(block.inverse, at_entry(c, a)), load(scratch.product, at_entry(c, b)), total
+                    load(block.inverse, at_entry(c, a)),
+                    load(scratch.product, at_entry(c, b)),
+                    total,
                 )
             for c in range(a, width):
                 total = multiply_add(
-                    load(block.inverse, at_entry(c, b)), load(scratch.product, at_entry(c, a)), total
+                    load(block.inverse, at_entry(c, b)),
+                    load(scratch.product, at_entry(c, a)),
+                    total,
                 )
             total = multiply_add(back_a, load(block.centre, at_coordinate(b)), total)
             total = multiply_add(load(scratch.back, at_coordinate(b)), centre_a, total)

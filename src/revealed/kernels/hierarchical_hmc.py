@@ -110,7 +110,8 @@ def make_hierarchical_workspace(batches: GroupBatches, width: int) -> Hierarchic
         np.empty(line),
         np.empty(triangle),
         np.empty(batches.max_blocks * triangle),
-        *np.empty((2, batches.max_blocks * line)),
+        np.empty(batches.max_blocks * line),
+        np.empty(batches.max_blocks * line),
         make_block_scratch(width),
         make_batch_workspace(batches),
         np.empty((LANES * int(batches.block_start[-1]), width)),
@@ -237,7 +238,12 @@ def joint_log_density(
         index = select_rivals(batches, b)
         seen = index.multiplicity.size
         total += log_likelihood(
-            groups.noise, work.likelihood.gaps[:seen], index, work.likelihood.choice, -np.inf, work.likelihood.slopes[:seen]
+            groups.noise,
+            work.likelihood.gaps[:seen],
+            index,
+            work.likelihood.choice,
+            -np.inf,
+            work.likelihood.slopes[:seen],
         )
         if stop_requested():
             return -np.inf

@@ -11,7 +11,8 @@ With a integrated out, the prior of `population.py` has for P = T T' the density
 
 as the covariance has |covariance|^-((nu + 2 D) / 2) times that, and the map to its inverse
 the Jacobian |P|^-(D + 1). From T to P the Jacobian is 2^D prod t_k^(D - k + 1), k = 1 to D; from
-C_kj to T_kj = t_k C_kj and from log t_k to t_k it is t_k^(k - 1) t_k. Together: prod t_k^(nu + D - 1).
+C_kj to T_kj = t_k C_kj and from log t_k to t_k it is t_k^(k - 1) t_k. Together, with the first
+factor: prod t_k^(nu + D - 1).
 """
 
 import math

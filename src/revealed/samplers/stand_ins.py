@@ -1,11 +1,11 @@
 """Normal stand-ins of the likelihoods of groups: where they come from, and what they do.
 
 A stand-in exp(h'q - q'H q / 2) of a group's likelihood is what makes its coordinates z all but
-independent of the population (`kernels/group_blocks.py`). Draws are exact with any that is fixed and
-has H positive semi-definite; the better it is, the longer steps are. The best has for H the mean
-curvature over the group's own posterior, and the mean slope for the rest: h = mean slope + H mean q
-(the condition of the best normal approximation, Opper and Archambeau 2009). Warm-up starts from
-Laplace's approximation, by expectation and maximisation, and then averages over draws.
+independent of the population (`kernels/group_blocks.py`). Draws are exact with any that is fixed
+and has H positive semi-definite; the better it is, the longer steps are. The best has for H the
+mean curvature over the group's own posterior, and the mean slope for the rest: h = mean slope +
+H mean q (the condition of the best normal approximation, Opper and Archambeau 2009). Warm-up starts
+from Laplace's approximation, by expectation and maximisation, and then averages over draws.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class StandIns(NamedTuple):
 
 
 class PopulationStart(NamedTuple):
-    """Where chains begin: mean (D,), covariance (D, D), the groups' values (N, D) and stand-ins."""
+    """Where chains begin: mean (D,), covariance (D, D), values (N, D) of groups, and stand-ins."""
 
     mean: Floats
     covariance: Floats
@@ -57,7 +57,7 @@ class PopulationStart(NamedTuple):
 
 
 def group_slopes(batches: GroupBatches, values: Floats) -> tuple[Floats, Floats]:
-    """The log-likelihood (N,) of each group at its value, values (N, D), and its gradient (N, D)."""
+    """The log-likelihood (N,) of each group at its value (N, D), and its gradient (N, D)."""
     logs, gradients = np.empty(len(values)), np.empty_like(values)
     evaluate_groups(batches, make_batch_workspace(batches), values, logs, gradients)
     raise_if_stopping()
@@ -67,8 +67,8 @@ def group_slopes(batches: GroupBatches, values: Floats) -> tuple[Floats, Floats]
 def group_curvatures(batches: GroupBatches, values: Floats, sd: Floats) -> Floats:
     """(N, D, D) minus the second derivatives of the log-likelihood of each group, about values.
 
-    By central differences over a part of the population's sds (D,): a neighbourhood's mean curvature
-    does as well as that of a point.
+    By central differences over a part of the population's sds (D,): a neighbourhood's mean
+    curvature does as well as that of a point.
     """
     width = values.shape[1]
     found = np.empty((len(values), width, width))
@@ -106,7 +106,7 @@ def laplace_start(batches: GroupBatches, prior: PopulationPrior) -> PopulationSt
     mean, covariance = prior.mean.copy(), np.eye(width)
     values = np.tile(mean, (count, 1))
     for _ in range(STAND_INS.rounds):
-        precision = np.linalg.inv(covariance)
+        precision = np.asarray(np.linalg.inv(covariance), np.float64)
         values, inverse = _newton_step(batches, mean, precision, values, covariance)
         # the mean given the values, then the covariance and a given both
         spread = prior.precision + count * precision
@@ -138,7 +138,7 @@ def _newton_step(
 
     logs, slope = group_slopes(batches, values)
     curvature = group_curvatures(batches, values, np.sqrt(np.diag(covariance)))
-    inverse = np.linalg.inv(positive_part(curvature) + precision)
+    inverse = np.asarray(np.linalg.inv(positive_part(curvature) + precision), np.float64)
     step = np.einsum("nij,nj->ni", inverse, slope - (values - mean) @ precision)
     before, share = log_density(values, logs), np.ones(len(values))
     for _ in range(STAND_INS.halvings):
@@ -166,9 +166,7 @@ def triangles(curvature: Floats) -> Floats:
     return np.asarray(curvature[:, row, column])
 
 
-def coordinates_of(
-    values: Floats, mean: Floats, precision: Floats, stand_ins: StandIns
-) -> Floats:
+def coordinates_of(values: Floats, mean: Floats, precision: Floats, stand_ins: StandIns) -> Floats:
     """(N, D) the coordinates z of groups with these values in a population: R'(q - m)."""
     total = precision + stand_ins.curvature
     root = np.linalg.cholesky(total)
