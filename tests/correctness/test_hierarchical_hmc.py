@@ -15,6 +15,7 @@ import scipy.stats as st
 import revealed as rv
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
+from revealed.kernels.group_blocks import BLOCKS
 from revealed.kernels.hierarchical_hmc import joint_log_density, make_hierarchical_workspace
 from revealed.kernels.population import SD_PRIOR_DF
 from revealed.kernels.precision_root import pack_precision, unpack_precision
@@ -139,7 +140,8 @@ def test_batches_of_groups_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
     by_group = simulated(40, 6)
     whole = problem(by_group)
-    monkeypatch.setattr(group_batches, "RIVALS_PER_BATCH", 30)
+    small = BLOCKS._replace(rivals_per_batch=30)
+    monkeypatch.setattr(group_batches, "BLOCKS", small)
     cut = problem(by_group)
     assert len(cut.target.batches.block_start) > len(whole.target.batches.block_start) == 2
     (one, first), (other, second) = (log_density(given, whole.x) for given in (whole, cut))

@@ -77,7 +77,7 @@ def test_wrong_parts_are_refused_when_the_model_is_made(make: Any, sentence: str
             rv.ChoiceModel(prior=rv.Flat(), noise=rv.CorrelatedNoise(), groups=rv.Separate()),
             ("ghk-hmc", "da"),
         ),
-        (rv.ChoiceModel(groups=rv.Hierarchical()), ("hierarchical",)),
+        (rv.ChoiceModel(groups=rv.Hierarchical()), ("hierarchical-hmc", "hierarchical")),
         (rv.ChoiceModel(transitions=rv.Dirichlet()), ("transitions-hmc",)),
         (
             rv.ChoiceModel(transitions=rv.Dirichlet(), groups=rv.Separate()),

@@ -13,7 +13,7 @@ from revealed._types import Floats, Ints
 from revealed.kernels._compile import compiled, inlined
 from revealed.kernels.choice import log_likelihood
 from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex
-from revealed.kernels.group_blocks import LANES
+from revealed.kernels.group_blocks import BLOCKS
 from revealed.kernels.group_values import GroupedDecisions, make_likelihood_workspace
 from revealed.kernels.interrupt import stop_requested
 from revealed.kernels.vectors import EIGHT, load, multiply_add, repeat, store, sum_block
@@ -47,18 +47,13 @@ class LikelihoodWorkspace(NamedTuple):
     choice: ChoiceWorkspace
 
 
-# About how many rivals a batch has: their gaps, slopes and rows stay in the fast memory of a core.
-# Draws depend on it in their last digits, as sums are made batch by batch.
-RIVALS_PER_BATCH = 4096
-
-
 def make_batches(groups: GroupedDecisions) -> GroupBatches:
     """All groups in batches of whole blocks."""
     count = len(groups.rival_start) - 1
-    blocks = -(-count // LANES)
+    blocks = -(-count // BLOCKS.lanes)
     # the group that each block begins with, and behind the last block the last one's end
-    first = np.minimum(LANES * np.arange(blocks + 1), count)
-    number = groups.rival_start[first[:-1]] // RIVALS_PER_BATCH
+    first = np.minimum(BLOCKS.lanes * np.arange(blocks + 1), count)
+    number = groups.rival_start[first[:-1]] // BLOCKS.rivals_per_batch
     block_start = np.concatenate([np.flatnonzero(np.diff(number, prepend=-1)), [blocks]])
     group_start = first[block_start]
     rival_start = groups.rival_start[group_start]
@@ -69,7 +64,7 @@ def make_batches(groups: GroupedDecisions) -> GroupBatches:
             start.append(groups.start[begin:end] + (groups.rival_start[i] - offset))
         start.append(groups.rival_start[[high]] - offset)
     return GroupBatches(
-        groups._replace(columns=np.concatenate([groups.columns, np.zeros(LANES)])),
+        groups._replace(columns=np.concatenate([groups.columns, np.zeros(BLOCKS.lanes)])),
         block_start.astype(np.int64),
         groups.decision_start[group_start].astype(np.int64),
         np.concatenate(start).astype(np.int64),
@@ -80,7 +75,7 @@ def make_batches(groups: GroupedDecisions) -> GroupBatches:
 
 def make_batch_workspace(batches: GroupBatches) -> LikelihoodWorkspace:
     """A workspace for one chain."""
-    count = batches.max_rivals + LANES
+    count = batches.max_rivals + BLOCKS.lanes
     choice = make_likelihood_workspace(batches.groups)
     return LikelihoodWorkspace(np.zeros(count), np.zeros(count), choice)
 
@@ -110,7 +105,7 @@ def write_gradient(
     From the slopes in the gaps of its rivals, from position `at` on. place: of the first one.
     """
     whole = np.uint64(count) // EIGHT * EIGHT
-    for k in range(out.size // LANES):
+    for k in range(out.size // BLOCKS.lanes):
         column, total = np.uint64(first + k * count), repeat(0.0)
         for p in range(np.uint64(0), whole, EIGHT):
             block = load(slopes, np.uint64(at) + p)
@@ -118,7 +113,7 @@ def write_gradient(
         rest: float = sum_block(total)
         for p in range(whole, np.uint64(count)):
             rest = multiply_add(columns[column + p], slopes[np.uint64(at) + p], rest)
-        out[place + k * LANES] = rest
+        out[place + k * BLOCKS.lanes] = rest
 
 
 @inlined
@@ -126,8 +121,8 @@ def select_rivals(batches: GroupBatches, b: int) -> RivalIndex:
     """The rivals of all decisions of batch b."""
     groups, begin, end = batches.groups, batches.decision_start[b], batches.decision_start[b + 1]
     count = groups.rival_start.size - 1
-    low = groups.rival_start[min(batches.block_start[b] * LANES, count)]
-    high = groups.rival_start[min(batches.block_start[b + 1] * LANES, count)]
+    low = groups.rival_start[min(batches.block_start[b] * BLOCKS.lanes, count)]
+    high = groups.rival_start[min(batches.block_start[b + 1] * BLOCKS.lanes, count)]
     return RivalIndex(
         batches.start[begin + b : end + b + 1],
         groups.multiplicity[low:high],
@@ -148,7 +143,7 @@ def evaluate_groups(
     No log-likelihoods are written where that array is empty.
     """
     groups, width = batches.groups, values.shape[1]
-    lanes = np.empty(width * LANES)
+    lanes = np.empty(width * BLOCKS.lanes)
     for i in range(values.shape[0]):
         if stop_requested():
             return
@@ -172,4 +167,4 @@ def evaluate_groups(
             log_likelihoods[i] = found
         write_gradient(groups.columns, width * low, high - low, work.slopes, 0, lanes, 0)
         for k in range(width):
-            gradients[i, k] = lanes[k * LANES]
+            gradients[i, k] = lanes[k * BLOCKS.lanes]

@@ -41,10 +41,23 @@ from revealed.kernels.vectors import (
     sum_block,
 )
 
-LANES = 8
-# Diagonal entries of R that are multiplied before one logarithm is taken. With log t within 30,
-# and curvatures in reason, a product of six is far from both ends of double precision.
-FACTORS_PER_LOG = 6
+
+class BlockLayout(NamedTuple):
+    """How groups are put together."""
+
+    lanes: int
+    factors_per_log: int
+    rivals_per_batch: int
+
+
+# lanes: groups of a block, as many as a vector register has doubles.
+# factors_per_log: diagonal entries of R that are multiplied before one logarithm is taken. With
+# log t within 30, and curvatures in reason, a product of six is far from both ends of double
+# precision.
+# rivals_per_batch: about how many a batch of blocks has (`group_batches.py`): their gaps, slopes
+# and rows stay in the fast memory of a core. Draws depend on it in their last digits, as sums are
+# made batch by batch.
+BLOCKS = BlockLayout(lanes=8, factors_per_log=6, rivals_per_batch=4096)
 
 
 class GroupBlock(NamedTuple):
@@ -77,7 +90,7 @@ class BlockScratch(NamedTuple):
 
 def make_block_scratch(width: int) -> BlockScratch:
     """Arrays for values of so many coordinates."""
-    line, triangle = LANES * width, LANES * (width * (width + 1) // 2)
+    line, triangle = BLOCKS.lanes * width, BLOCKS.lanes * (width * (width + 1) // 2)
     return BlockScratch(
         np.empty(triangle),
         np.empty(triangle),
@@ -85,7 +98,7 @@ def make_block_scratch(width: int) -> BlockScratch:
         np.empty(line),
         np.empty(line),
         np.empty(line),
-        np.empty(LANES),
+        np.empty(BLOCKS.lanes),
     )
 
 
@@ -126,9 +139,9 @@ def factorise(
                 store(factor, at_entry(a, a), diagonal)
                 store(inverse, at_entry(a, a), divide(one, diagonal))
                 product = multiply(product, diagonal)
-        if a % FACTORS_PER_LOG == FACTORS_PER_LOG - 1 or a == width - 1:
+        if a % BLOCKS.factors_per_log == BLOCKS.factors_per_log - 1 or a == width - 1:
             store(diagonals, np.uint64(0), product)
-            for lane in range(LANES):
+            for lane in range(BLOCKS.lanes):
                 logs -= math.log(diagonals[lane])
             product = repeat(1.0)
     # the inverse of a triangle, row by row

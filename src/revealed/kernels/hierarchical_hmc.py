@@ -30,7 +30,7 @@ from revealed.kernels.group_batches import (
     write_gradient,
 )
 from revealed.kernels.group_blocks import (
-    LANES,
+    BLOCKS,
     BlockScratch,
     GroupBlock,
     add_slopes,
@@ -44,10 +44,18 @@ from revealed.kernels.population import PopulationPrior
 from revealed.kernels.precision_root import log_density_of_population, unpack_precision
 from revealed.kernels.vectors import dot, multiply_add
 
-# A path is given up where some log t, or the logarithm of some value, is beyond: exp(30) is far
-# from any data, and squares of what follows from it are still numbers.
-MAX_LOGARITHM = 30.0
-MAX_VALUE = 1e30
+
+class PathLimits(NamedTuple):
+    """Where a path is given up: beyond any data, and while squares are still numbers.
+
+    log_root: of the logarithms of t. value: of means, entries of C and values of groups.
+    """
+
+    log_root: float
+    value: float
+
+
+LIMITS = PathLimits(log_root=30.0, value=1e30)
 
 
 class HierarchicalTarget(NamedTuple):
@@ -97,7 +105,7 @@ class HierarchicalWorkspace(NamedTuple):
 def make_hierarchical_workspace(batches: GroupBatches, width: int) -> HierarchicalWorkspace:
     """A workspace for one chain."""
     size, square = 2 * width + width * (width - 1) // 2, (width, width)
-    line, triangle = LANES * width, LANES * (width * (width + 1) // 2)
+    line, triangle = BLOCKS.lanes * width, BLOCKS.lanes * (width * (width + 1) // 2)
     return HierarchicalWorkspace(
         np.empty(size),
         np.empty(width),
@@ -114,7 +122,7 @@ def make_hierarchical_workspace(batches: GroupBatches, width: int) -> Hierarchic
         np.empty(batches.max_blocks * line),
         make_block_scratch(width),
         make_batch_workspace(batches),
-        np.empty((LANES * int(batches.block_start[-1]), width)),
+        np.empty((BLOCKS.lanes * int(batches.block_start[-1]), width)),
     )
 
 
@@ -134,7 +142,7 @@ def locate_population(
     for k in range(size):
         theta[k] = centre[k] + dot(metric[k], x[:size])
         # written so that a NaN is outside
-        bound = MAX_LOGARITHM if width <= k < 2 * width else MAX_VALUE
+        bound = LIMITS.log_root if width <= k < 2 * width else LIMITS.value
         if not abs(theta[k]) < bound:
             return False
     unpack_precision(theta, mean, root)
@@ -158,15 +166,15 @@ def add_up_lanes(
     grad_mean[:] = 0.0
     for a in range(width):
         summed = 0.0
-        for lane in range(LANES):
-            summed += sums[a * LANES + lane]
+        for lane in range(BLOCKS.lanes):
+            summed += sums[a * BLOCKS.lanes + lane]
         # from e + s to the derivative in the mean
         for b in range(width):
             grad_mean[b] += precision[b, a] * summed
         for b in range(a + 1):
             summed = 0.0
-            for lane in range(LANES):
-                summed += triangle[LANES * (a * (a + 1) // 2 + b) + lane]
+            for lane in range(BLOCKS.lanes):
+                summed += triangle[BLOCKS.lanes * (a * (a + 1) // 2 + b) + lane]
             grad_precision[a, b] = grad_precision[b, a] = summed
 
 
@@ -182,7 +190,7 @@ def joint_log_density(
     """The joint log density at x, and its gradient."""
     work, batches, groups = workspace, target.batches, target.batches.groups
     size, width = work.theta.size, work.mean.size
-    line, triangle = LANES * width, LANES * (width * (width + 1) // 2)
+    line, triangle = BLOCKS.lanes * width, BLOCKS.lanes * (width * (width + 1) // 2)
     count, total, values, scratch = groups.rival_start.size - 1, 0.0, work.values, work.scratch
     if not locate_population(
         target.centre,
@@ -199,7 +207,7 @@ def joint_log_density(
     work.triangle[:] = 0.0
     for b in range(batches.block_start.size - 1):
         first_block, last_block = batches.block_start[b], batches.block_start[b + 1]
-        first_rival = groups.rival_start[first_block * LANES]
+        first_rival = groups.rival_start[first_block * BLOCKS.lanes]
         # values of all groups of the batch, and the utility gaps of their rivals
         for n in range(first_block, last_block):
             at, own = size + n * line, n - first_block
@@ -218,11 +226,11 @@ def joint_log_density(
                 block,
                 scratch,
             )
-            for lane in range(LANES):
-                i = n * LANES + lane
+            for lane in range(BLOCKS.lanes):
+                i = n * BLOCKS.lanes + lane
                 for k in range(width):
-                    values[i, k] = scratch.value[k * LANES + lane]
-                    if not abs(values[i, k]) < MAX_VALUE:
+                    values[i, k] = scratch.value[k * BLOCKS.lanes + lane]
+                    if not abs(values[i, k]) < LIMITS.value:
                         return -np.inf
                 if i < count:
                     low, rivals = groups.rival_start[i], groups.rival_start[i + 1]
@@ -250,8 +258,8 @@ def joint_log_density(
         # and back: the derivatives in values, then in z, mean and precision
         for n in range(first_block, last_block):
             at, own = size + n * line, n - first_block
-            for lane in range(LANES):
-                i = n * LANES + lane
+            for lane in range(BLOCKS.lanes):
+                i = n * BLOCKS.lanes + lane
                 low = groups.rival_start[min(i, count)]
                 write_gradient(
                     groups.columns,

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from revealed._types import Ints
 from revealed.models.choice import ResolvedChoiceModel
 from revealed.models.groups import Hierarchical
+from revealed.models.priors import ResolvedPrior
 from revealed.models.ranking import ResolvedRankingModel
 from revealed.samplers.base import Sampler
 from revealed.samplers.composite.sampler import CompositeSampler
@@ -167,6 +169,11 @@ def _kinds(
     return tuple(ModelKind(data, prior, noise, **parts) for noise in noises for prior in priors)
 
 
+INDEPENDENT_GROUPS = _kinds(
+    "decisions", ("normal", "inferred sd"), ("normal", "other"), groups="hierarchical"
+)
+
+
 def _build_composite(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
     return CompositeSampler.build(resolved.decisions, resolved.prior, noise=resolved.kernel)
 
@@ -194,15 +201,18 @@ def _build_covariance_gibbs(resolved: ResolvedChoiceModel, given: BuildArguments
     return CovarianceGibbsSampler(resolved.decisions, resolved.prior, resolved.noise)
 
 
-def _build_hierarchical(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
+def _groups_of(resolved: ResolvedChoiceModel) -> tuple[Ints, ResolvedPrior, float]:
+    """Whose each decision is, the prior of the mean, and the scale of the prior of the sds."""
     groups, position = resolved.model.groups, resolved.group_of_decision
     assert isinstance(groups, Hierarchical)
     assert position is not None
+    return position, resolved.prior, groups.sd_scale
+
+
+def _build_hierarchical(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
     return HierarchicalSampler.build(
         resolved.decisions,
-        position,
-        resolved.prior,
-        groups.sd_scale,
+        *_groups_of(resolved),
         given.threads,
         given.client,
         resolved.kernel,
@@ -210,32 +220,23 @@ def _build_hierarchical(resolved: ResolvedChoiceModel, given: BuildArguments) ->
 
 
 def _build_hierarchical_hmc(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
-    groups, position = resolved.model.groups, resolved.group_of_decision
-    assert isinstance(groups, Hierarchical)
-    assert position is not None
     if given.client is not None:
         raise ValueError(
             'the sampler "hierarchical-hmc" runs on this machine alone; give executor=threads in '
             'place of a Dask client, or sampler="hierarchical"'
         )
-    return HierarchicalHMCSampler.build(
-        resolved.decisions, position, resolved.prior, groups.sd_scale, resolved.kernel
-    )
+    return HierarchicalHMCSampler.build(resolved.decisions, *_groups_of(resolved), resolved.kernel)
 
 
 def _build_hierarchical_gibbs(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
-    groups, position, noise = resolved.model.groups, resolved.group_of_decision, resolved.noise
-    assert isinstance(groups, Hierarchical)
-    assert position is not None
+    noise = resolved.noise
     assert noise is not None
     if given.client is not None:
         raise ValueError(
             'the sampler "hierarchical-gibbs" runs on this machine alone; give executor=threads '
             "in place of a Dask client, or independent noise"
         )
-    return HierarchicalGibbsSampler.build(
-        resolved.decisions, position, resolved.prior, groups.sd_scale, noise
-    )
+    return HierarchicalGibbsSampler.build(resolved.decisions, *_groups_of(resolved), noise)
 
 
 def _build_transitions(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
@@ -311,9 +312,7 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "hierarchical-hmc",
-            _kinds(
-                "decisions", ("normal", "inferred sd"), ("normal", "other"), groups="hierarchical"
-            ),
+            INDEPENDENT_GROUPS,
             memory_factor=12.0,
             summary="a population and its groups along one Hamiltonian path; the default",
             build=_build_hierarchical_hmc,
@@ -321,9 +320,7 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "hierarchical",
-            _kinds(
-                "decisions", ("normal", "inferred sd"), ("normal", "other"), groups="hierarchical"
-            ),
+            INDEPENDENT_GROUPS,
             memory_factor=12.0,
             summary="groups given their population, and the population given its groups",
             build=_build_hierarchical,

@@ -17,9 +17,11 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed.kernels.group_batches import GroupBatches, evaluate_groups, make_batch_workspace
-from revealed.kernels.group_blocks import LANES
+from revealed.kernels.group_blocks import BLOCKS
 from revealed.kernels.interrupt import raise_if_stopping
 from revealed.kernels.population import SD_PRIOR_DF, PopulationPrior, inverse_gamma_conditionals
+from revealed.samplers.adaptation import WINDOW
+from revealed.samplers.base import State
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,36 @@ def make_stand_ins(curvature: Floats, slope: Floats, value: Floats) -> StandIns:
     return StandIns(kept, slope + np.einsum("nij,nj->ni", kept, value))
 
 
+class CurvatureSums(NamedTuple):
+    """What a window of the warm-up sums up, in its state: values, slopes and curvatures of groups.
+
+    number (1,): of draws.
+    """
+
+    value: Floats
+    slope: Floats
+    curvature: Floats
+    number: Floats
+
+
+def add_to_sums(state: State, batches: GroupBatches, values: Floats, sd: Floats) -> None:
+    """Add slopes and curvatures of all groups at values (N, D) to the window's sums."""
+    slope, curvature = group_slopes(batches, values)[1], group_curvatures(batches, values, sd)
+    now = CurvatureSums(values, slope, curvature, np.ones(1))
+    for name, array in now._asdict().items():
+        key = f"{WINDOW}{name}"
+        state[key] = state[key] + array if key in state else array
+
+
+def averaged_stand_ins(state: State) -> State:
+    """H and h by their names, from the window's sums; nothing where it has none."""
+    if f"{WINDOW}number" not in state:
+        return {}
+    sums = CurvatureSums(*(state[f"{WINDOW}{name}"] for name in CurvatureSums._fields))
+    value, slope, curvature = (total / sums.number for total in sums[:3])
+    return make_stand_ins(curvature, slope, value)._asdict()
+
+
 def laplace_start(batches: GroupBatches, prior: PopulationPrior) -> PopulationStart:
     """A likely population with the modes of its groups: expectation and maximisation.
 
@@ -155,9 +187,11 @@ def in_lanes(array: Floats) -> Floats:
 
     Filled up with zeros.
     """
-    padded = np.zeros((-(-len(array) // LANES) * LANES, array.shape[1]))
+    padded = np.zeros((-(-len(array) // BLOCKS.lanes) * BLOCKS.lanes, array.shape[1]))
     padded[: len(array)] = array
-    return np.ascontiguousarray(padded.reshape(-1, LANES, array.shape[1]).swapaxes(1, 2)).ravel()
+    return np.ascontiguousarray(
+        padded.reshape(-1, BLOCKS.lanes, array.shape[1]).swapaxes(1, 2)
+    ).ravel()
 
 
 def triangles(curvature: Floats) -> Floats:
