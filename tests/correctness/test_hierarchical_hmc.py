@@ -262,6 +262,7 @@ def test_coordinates_lead_back_to_values() -> None:
         "x": given.x,
         "centre": given.target.centre,
         "metric": given.target.metric,
+        "prior_sd": np.ones(1),
         **given.stand_ins._asdict(),
     }
     assert_error(given.sampler.coordinates(state, theta, values) - given.x, 1e-9)

@@ -101,6 +101,15 @@ def test_wrong_parts_are_refused_when_the_model_is_made(make: Any, sentence: str
 )
 def test_samplers_for_a_model(model: Any, names: tuple[str, ...]) -> None:
     assert rv.samplers_for(model) == names
+
+
+def test_cluster_gets_a_sampler_that_can_use_it() -> None:
+    """The default of hierarchical groups runs on one machine; the other one on many."""
+    kind = kind_of(rv.ChoiceModel(groups=rv.Hierarchical()))
+    assert REGISTRY.find("auto", kind).name == "hierarchical-hmc"
+    assert REGISTRY.find("auto", kind, on_cluster=True).name == "hierarchical"
+    alone = kind_of(rv.RankingModel())  # none can: the default, which refuses a client
+    assert REGISTRY.find("auto", alone, on_cluster=True).name == "ranking-hmc"
     for name in names:
         assert REGISTRY.find(name, kind_of(model)).name == name
 
