@@ -27,6 +27,7 @@ NAMES = (
     "costs",
     "large",
     "population",
+    "population_speed",
     "controllers",
     "covariance",
     "ranking",

@@ -195,7 +195,8 @@ def _fit_one(
     """The posterior of a model whose groups are not separate."""
     # a folder or a cluster leaves no choice of the sampler
     asked = needs_laplace(model, data, sampler, settings.client)
-    entry = choose_entry("laplace" if asked else sampler, model, particular)
+    on_cluster = settings.client is not None
+    entry = choose_entry("laplace" if asked else sampler, model, particular, on_cluster=on_cluster)
     resolved = model.resolve(data)
     _warn_of_uninformed([("", resolved)])
     # the workers of a cluster have memory of their own
@@ -247,7 +248,9 @@ def _fit_chains(
     particular: Mapping[str, Any],
 ) -> Any:
     """Choose the sampler, run its chains, and put the posterior together."""
-    entry = choose_entry(sampler_name, resolved.model, particular, resolved)
+    entry = choose_entry(
+        sampler_name, resolved.model, particular, resolved, settings.client is not None
+    )
     assert entry.build is not None
     resolved.refuse_improper()
     if entry.name == "composite":

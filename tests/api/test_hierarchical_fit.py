@@ -212,7 +212,7 @@ def test_ways_to_say_who_decided() -> None:
             r"no sampler takes a flat prior and hierarchical groups together; "
             r"give prior=rv.Normal\(sd\) or groups=rv.Separate\(\)",
         ),
-        (lambda d: {"init": np.zeros(3)}, 'the sampler "hierarchical" has no use for init'),
+        (lambda d: {"init": np.zeros(3)}, 'the sampler "hierarchical-hmc" has no use for init'),
         (lambda d: {"sampler": "da"}, 'the sampler "da" is for .*; choose one of auto, hierarch'),
         (
             lambda d: {"scale": -1.0},

@@ -341,7 +341,7 @@ def test_hierarchical_groups_have_the_draws_of_the_library(people: Path) -> None
     assert isinstance(post, revealed.HierarchicalPosterior)
     assert post.groups == ("ann", "bob", "cid")
     assert post.prior == revealed.Normal(10.0)
-    assert facts["sampler"] == "hierarchical"
+    assert facts["sampler"] == "hierarchical-hmc"
     named = [each["name"] for each in facts["coefficients"]]
     assert named == ["mean price", "mean size", "sd price", "sd size"]
     assert facts["converged"] is post.converged is False

@@ -67,6 +67,7 @@ def pace(kind: ModelKind, name: str, problem: str) -> Pace:
         "composite": Pace(100, 10),
         "ghk-hmc": Pace(300, 3),
         "hierarchical": Pace(160, 9),
+        "hierarchical-hmc": Pace(160, 15 if kind.prior == "inferred sd" else 8),
         "hierarchical-gibbs": Pace(60, 4),
         "transitions-hmc": Pace(200, 8),
         "ranking-hmc": Pace(150, 3),

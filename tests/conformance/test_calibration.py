@@ -31,6 +31,7 @@ from tests.support.statistical_asserts import assert_uniform_ranks
 LONG = {
     "composite": 400,
     "hierarchical": 300,
+    "hierarchical-hmc": 400,
     "hierarchical-gibbs": 400,
     "ibis": 250,
     "laplace": 400,

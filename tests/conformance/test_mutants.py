@@ -163,6 +163,26 @@ MUTANTS = [
         always=False,
     ),
     Mutant(
+        "a hyperprior that is too narrow",
+        "hierarchical-hmc: hierarchical groups",
+        narrow_hyperprior,
+        48,
+    ),
+    Mutant(
+        "a hyperprior that is too narrow",
+        "hierarchical-hmc: independent noise that is not normal and hierarchical groups",
+        narrow_hyperprior,
+        60,
+        always=False,
+    ),
+    Mutant(
+        "a mean's prior sd that is far too small",
+        "hierarchical-hmc: a prior sd that is inferred and hierarchical groups",
+        narrow_mean_scale,
+        48,
+        always=False,
+    ),
+    Mutant(
         "ties taken for wins",
         "ranking-hmc: rankings and a prior sd that is inferred",
         ties_as_wins,

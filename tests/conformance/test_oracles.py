@@ -27,14 +27,15 @@ from tests.conformance.problems import Draws
 from tests.support.cases import warmed_up_draws
 from tests.support.statistical_asserts import BATCHES, must_fail
 
-WARMUP = {"composite": 300, "hierarchical": 200, "hierarchical-gibbs": 50}
+WARMUP = {"composite": 300, "hierarchical": 200, "hierarchical-hmc": 400, "hierarchical-gibbs": 50}
 """Iterations before the first draw; of other samplers 1,000."""
-THIN = {"hierarchical": 4}
+THIN = {"hierarchical": 4, "hierarchical-hmc": 2}
 """Iterations between draws, where so many belong to one batch otherwise that batches correlate."""
 COUNTS = {
     "composite": (20_000, 200_000),
     "ghk-hmc": (6_000, 20_000),
     "hierarchical": (600, 8_000),
+    "hierarchical-hmc": (6_000, 40_000),
     "hierarchical-gibbs": (2_000, 20_000),
     "transitions-hmc": (6_000, 40_000),
     "ranking-hmc": (8_000, 40_000),

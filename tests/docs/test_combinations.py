@@ -40,7 +40,7 @@ def test_every_kind_of_the_registry_is_in_the_table(tables: Any) -> None:
 def test_sampler_that_is_taken_away_changes_every_table(
     tables: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fewer = tuple(entry for entry in REGISTRY.entries if entry.name != "hierarchical")
+    fewer = tuple(entry for entry in REGISTRY.entries if "hierarchical" not in entry.name)
     before = {name: make() for name, make in tables.TABLES.items()}
     monkeypatch.setattr(tables, "REGISTRY", SamplerRegistry(fewer))
     monkeypatch.setattr(cases, "REGISTRY", SamplerRegistry(fewer))

@@ -51,6 +51,14 @@ def last_and_lanes(numbers: Floats) -> tuple[float, float]:
     return vectors.last_of_block(block), vectors.sum_block(weighted)
 
 
+@compiled
+def quotients_and_roots(numbers: Floats, out: Floats) -> None:
+    first, second = vectors.load(numbers, np.uint64(0)), vectors.load(numbers, np.uint64(8))
+    vectors.store(out, np.uint64(0), vectors.divide(first, second))
+    vectors.store(out, np.uint64(8), vectors.square_root(first))
+    vectors.store(out, np.uint64(16), vectors.subtract_product(first, second, first))
+
+
 def by_halves(numbers: Singles) -> np.float32:
     while numbers.size > 1:
         half = numbers.size // 2
@@ -119,3 +127,14 @@ def test_last_number_and_count_of_a_block() -> None:
 def test_arrays_that_are_not_contiguous_are_refused_when_compiled() -> None:
     with pytest.raises(TypeError, match="contiguous arrays of one dimension"):
         inner(np.ones(20)[::2], np.ones(10))
+
+
+def test_blocks_are_divided_rooted_and_subtracted_number_by_number() -> None:
+    rng = np.random.default_rng(SEED)
+    numbers, out = rng.uniform(0.5, 2.0, size=16), np.empty(24)
+    quotients_and_roots(numbers, out)
+    first, second = numbers[:8], numbers[8:]
+    assert np.array_equal(out[:8], first / second)
+    assert np.array_equal(out[8:16], np.sqrt(first))
+    # rounded once: as near as one rounding of a product can be
+    assert np.abs(out[16:] - (first - first * second)).max() < 1e-15

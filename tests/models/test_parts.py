@@ -87,7 +87,7 @@ def test_wrong_parts_are_refused_when_the_model_is_made(make: Any, sentence: str
             rv.ChoiceModel(prior=rv.Flat(), noise=rv.CorrelatedNoise(), groups=rv.Separate()),
             ("ghk-hmc", "da"),
         ),
-        (rv.ChoiceModel(groups=rv.Hierarchical()), ("hierarchical",)),
+        (rv.ChoiceModel(groups=rv.Hierarchical()), ("hierarchical-hmc", "hierarchical")),
         (rv.ChoiceModel(transitions=rv.Dirichlet()), ("transitions-hmc",)),
         (
             rv.ChoiceModel(transitions=rv.Dirichlet(), groups=rv.Separate()),
@@ -114,6 +114,15 @@ def test_samplers_for_a_model(model: Any, names: tuple[str, ...]) -> None:
     assert rv.samplers_for(model) == names
     for name in names:
         assert REGISTRY.find(name, kind_of(model)).name == name
+
+
+def test_cluster_gets_a_sampler_that_can_use_it() -> None:
+    """The default of hierarchical groups runs on one machine; the other one on many."""
+    kind = kind_of(rv.ChoiceModel(groups=rv.Hierarchical()))
+    assert REGISTRY.find("auto", kind).name == "hierarchical-hmc"
+    assert REGISTRY.find("auto", kind, on_cluster=True).name == "hierarchical"
+    alone = kind_of(rv.RankingModel())  # none can: the default, which refuses a client
+    assert REGISTRY.find("auto", alone, on_cluster=True).name == "ranking-hmc"
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,9 @@ CASES = {
     "hierarchical": Case(
         "hierarchical", POPULATION, lambda: people("ann", "bob", "cid"), many_people
     ),
+    "hierarchical-hmc": Case(
+        "hierarchical-hmc", POPULATION, lambda: people("ann", "bob", "cid"), many_people
+    ),
     "hierarchical-gibbs": Case(
         "hierarchical-gibbs",
         CORRELATED.replace(groups=rv.Hierarchical()),

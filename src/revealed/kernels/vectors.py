@@ -198,6 +198,45 @@ def multiply_add(_: Any, x: Any, y: Any, z: Any) -> tuple[Any, Callable[..., Any
 
 
 @instruction
+def subtract_product(_: Any, x: Any, y: Any, z: Any) -> tuple[Any, Callable[..., Any]]:
+    """z - x y of blocks, rounded once."""
+    _require(isinstance(x, Block) and x == y == z, "only blocks of one kind are subtracted")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        first, second, third = arguments
+        return _fused(builder, builder.fneg(first), second, third)
+
+    return x(x, x, x), generate
+
+
+@instruction
+def divide(_: Any, x: Any, y: Any) -> tuple[Any, Callable[..., Any]]:
+    """The quotients of two blocks, number by number."""
+    _require(isinstance(x, Block) and x == y, "only blocks of one kind are divided")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fdiv(*arguments)
+
+    return x(x, y), generate
+
+
+@instruction
+def square_root(_: Any, x: Any) -> tuple[Any, Callable[..., Any]]:
+    """The square roots of a block's numbers."""
+    _require(isinstance(x, Block) and x.scalar == types.float64, "a block of doubles")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = arguments[0].type
+        name = f"llvm.sqrt.v{vector.count}f64"
+        function = builder.module.globals.get(name) or ir.Function(
+            builder.module, ir.FunctionType(vector, [vector]), name
+        )
+        return builder.call(function, (arguments[0],))
+
+    return x(x), generate
+
+
+@instruction
 def sum_block(_: Any, x: Any) -> tuple[Any, Callable[..., Any]]:
     """The sum of a block's numbers, by halves."""
     _require(isinstance(x, Block), "a block is summed")

@@ -385,10 +385,7 @@ class HierarchicalPosterior(Posterior):
         return {label: i for i, label in enumerate(self.groups)}
 
     def _index(self, label: Hashable) -> int:
-        """The position of a group; refuses one that is not in the fit.
-
-        The sentence says how a new group is predicted.
-        """
+        """The position of a group; refuses one that is not in the fit, and says what to do."""
         if label not in self._positions:
             raise ValueError(
                 f"group {label!r} made none of the decisions of this fit, which knows "

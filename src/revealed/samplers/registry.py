@@ -12,20 +12,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from revealed.models.choice import ResolvedChoiceModel
-from revealed.models.groups import Hierarchical
-from revealed.models.ranking import ResolvedRankingModel
+from revealed.samplers import builders
 from revealed.samplers.base import Sampler
-from revealed.samplers.composite.sampler import CompositeSampler
-from revealed.samplers.covariance_gibbs import CovarianceGibbsSampler
+from revealed.samplers.builders import BuildArguments as BuildArguments
 from revealed.samplers.data_augmentation import (
-    DataAugmentationSampler,
     most_expanded,
-    parse_options,
 )
-from revealed.samplers.ghk_hmc import GHKSampler
-from revealed.samplers.hierarchical import HierarchicalSampler
-from revealed.samplers.hierarchical_gibbs import HierarchicalGibbsSampler
-from revealed.samplers.ibis import IBISSampler
 from revealed.samplers.model_kind import (
     Model,
     ModelKind,
@@ -34,22 +26,6 @@ from revealed.samplers.model_kind import (
     ResolvedModel,
     kind_of,
 )
-from revealed.samplers.ranking_hmc import RankingSampler
-from revealed.samplers.transition_problem import build_unknown_transitions
-
-
-class BuildArguments(NamedTuple):
-    """What a sampler is built from, besides the model and its data.
-
-    options: of the paper's samplers. draws: kept from each chain, which is the number of particles
-    where there are particles. threads: how many may be used, None for all. client: of a Dask
-    cluster, or None.
-    """
-
-    options: Mapping[str, Any]
-    draws: int
-    threads: int | None = None
-    client: Any = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +49,8 @@ class SamplerEntry:
         Iterations before the first draw, where the caller does not say.
     takes
         Arguments of `rv.fit` that only some samplers have a use for.
+    on_cluster
+        Whether the workers of a Dask cluster can do its work.
     """
 
     name: str
@@ -82,6 +60,7 @@ class SamplerEntry:
     build: Callable[[Any, BuildArguments], Sampler] | None = None
     warmup: int = 1000
     takes: tuple[str, ...] = ("thin",)
+    on_cluster: bool = False
 
 
 class SamplerRegistry(NamedTuple):
@@ -97,11 +76,16 @@ class SamplerRegistry(NamedTuple):
         """The names that `rv.fit` takes for this kind of model, "auto" for the default first."""
         return ("auto", *(entry.name for entry in self.entries_for(kind)))
 
-    def find(self, name: str, kind: ModelKind) -> SamplerEntry:
-        """The sampler of this name for this kind of model; refuses what is not in the table."""
+    def find(self, name: str, kind: ModelKind, on_cluster: bool = False) -> SamplerEntry:
+        """The sampler of this name for this kind of model; refuses what is not in the table.
+
+        on_cluster: whether there is a cluster, which "auto" then makes use of if any sampler can.
+        """
         found = self.entries_for(kind)
         if not found:
             raise ValueError(self._no_sampler(kind))
+        if name == "auto" and on_cluster:
+            return next((entry for entry in found if entry.on_cluster), found[0])
         for entry in found:
             if name in ("auto", entry.name):
                 return entry
@@ -169,74 +153,9 @@ def _kinds(
 
 
 WITH_LAPSES = _kinds("decisions", ("normal",), ("normal", "logit"), lapses="lapses")
-
-
-def _build_composite(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
-    decisions, prior = resolved.sampled_decisions, resolved.sampled_prior
-    return CompositeSampler.build(decisions, prior, noise=resolved.kernel)
-
-
-def _build_augmentation(name: str) -> Callable[[Any, BuildArguments], Sampler]:
-    def build(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
-        # refuses options that the paper's samplers do not have
-        options = parse_options(dict(given.options))
-        return DataAugmentationSampler.build(name, resolved.decisions, resolved.prior, options)
-
-    return build
-
-
-def _build_ibis(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
-    decisions, prior = resolved.sampled_decisions, resolved.sampled_prior
-    return IBISSampler(decisions, prior, given.draws, resolved.kernel)
-
-
-def _build_ghk(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
-    assert resolved.noise is not None
-    return GHKSampler(resolved.decisions, resolved.prior, resolved.noise)
-
-
-def _build_covariance_gibbs(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
-    assert resolved.noise is not None
-    return CovarianceGibbsSampler(resolved.decisions, resolved.prior, resolved.noise)
-
-
-def _build_hierarchical(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
-    groups, position = resolved.model.groups, resolved.group_of_decision
-    assert isinstance(groups, Hierarchical)
-    assert position is not None
-    return HierarchicalSampler.build(
-        resolved.decisions,
-        position,
-        resolved.prior,
-        groups.sd_scale,
-        given.threads,
-        given.client,
-        resolved.law,
-    )
-
-
-def _build_hierarchical_gibbs(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
-    groups, position, noise = resolved.model.groups, resolved.group_of_decision, resolved.noise
-    assert isinstance(groups, Hierarchical)
-    assert position is not None
-    assert noise is not None
-    if given.client is not None:
-        raise ValueError(
-            'the sampler "hierarchical-gibbs" runs on this machine alone; give executor=threads '
-            "in place of a Dask client, or independent noise"
-        )
-    return HierarchicalGibbsSampler.build(
-        resolved.decisions, position, resolved.prior, groups.sd_scale, noise
-    )
-
-
-def _build_transitions(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
-    return build_unknown_transitions(resolved)
-
-
-def _build_ranking(resolved: ResolvedRankingModel, given: BuildArguments) -> Sampler:
-    model = resolved.model
-    return RankingSampler.build(resolved.data, model.spread, model.team_noise, model.is_logit)
+INDEPENDENT_GROUPS = _kinds(
+    "decisions", ("normal", "inferred sd"), INDEPENDENT, groups="hierarchical"
+)
 
 
 def _augmentation(name: str, summary: str) -> SamplerEntry:
@@ -249,7 +168,7 @@ def _augmentation(name: str, summary: str) -> SamplerEntry:
         _kinds("decisions", ANY_PRIOR),
         memory_factor=1.5,
         summary=summary,
-        build=_build_augmentation(name),
+        build=builders.build_augmentation(name),
         takes=("thin", "init", "options"),
     )
 
@@ -261,7 +180,7 @@ REGISTRY = SamplerRegistry(
             _kinds("decisions", ANY_PRIOR, INDEPENDENT) + WITH_LAPSES,
             memory_factor=12.0,
             summary="Hamiltonian, augmentation and independence moves in turn; the default",
-            build=_build_composite,
+            build=builders.build_composite,
             takes=("thin", "init"),
         ),
         _augmentation("da", "the paper's data augmentation"),
@@ -273,7 +192,7 @@ REGISTRY = SamplerRegistry(
             _kinds("decisions", ("normal", "inferred sd"), INDEPENDENT) + WITH_LAPSES,
             memory_factor=12.0,
             summary="particles that take the decisions one by one, and give the evidence",
-            build=_build_ibis,
+            build=builders.build_ibis,
             takes=(),
         ),
         SamplerEntry(
@@ -283,13 +202,14 @@ REGISTRY = SamplerRegistry(
             summary="a few passes over very many decisions, with a diagnostic that certifies them",
             warmup=0,
             takes=(),
+            on_cluster=True,
         ),
         SamplerEntry(
             "ghk-hmc",
             _kinds("decisions", ANY_PRIOR, noises=("correlated",)),
             memory_factor=12.0,
             summary="Hamiltonian moves on the GHK integral; the default with a noise covariance",
-            build=_build_ghk,
+            build=builders.build_ghk,
             takes=("thin", "init"),
         ),
         SamplerEntry(
@@ -297,36 +217,45 @@ REGISTRY = SamplerRegistry(
             _kinds("decisions", ("normal", "flat"), noises=("correlated",)),
             memory_factor=1.5,
             summary="data augmentation, with the noise covariance drawn by Gibbs steps",
-            build=_build_covariance_gibbs,
+            build=builders.build_covariance_gibbs,
             takes=("thin", "init"),
         ),
         SamplerEntry(
+            "hierarchical-hmc",
+            INDEPENDENT_GROUPS,
+            memory_factor=12.0,
+            summary="a population and its groups along one Hamiltonian path; the default",
+            build=builders.build_hierarchical_hmc,
+            warmup=500,
+        ),
+        SamplerEntry(
             "hierarchical",
-            _kinds("decisions", ("normal", "inferred sd"), INDEPENDENT, groups="hierarchical"),
+            INDEPENDENT_GROUPS,
             memory_factor=12.0,
             summary="groups given their population, and the population given its groups",
-            build=_build_hierarchical,
+            build=builders.build_hierarchical,
+            on_cluster=True,
         ),
         SamplerEntry(
             "hierarchical-gibbs",
             _kinds("decisions", ("normal", "inferred sd"), ("correlated",), groups="hierarchical"),
             memory_factor=4.0,
             summary="data augmentation of groups, their population and one noise covariance",
-            build=_build_hierarchical_gibbs,
+            build=builders.build_hierarchical_gibbs,
         ),
         SamplerEntry(
             "transitions-hmc",
             _kinds("trajectories", ("normal", "inferred sd"), INDEPENDENT),
             memory_factor=12.0,
             summary="values and transition rows together, by Hamiltonian moves",
-            build=_build_transitions,
+            build=builders.build_transitions,
         ),
         SamplerEntry(
             "ranking-hmc",
             _kinds("rankings", ANY_PRIOR, ("normal", "logit")),
             memory_factor=12.0,
             summary="skills, their spread and the margin of a tie, by Hamiltonian moves",
-            build=_build_ranking,
+            build=builders.build_ranking,
             warmup=500,
         ),
     )
@@ -352,9 +281,13 @@ def samplers_for(model: Model) -> tuple[str, ...]:
 
 
 def choose_entry(
-    name: str, model: Model, unused: Mapping[str, Any], resolved: ResolvedModel | None = None
+    name: str,
+    model: Model,
+    unused: Mapping[str, Any],
+    resolved: ResolvedModel | None = None,
+    on_cluster: bool = False,
 ) -> SamplerEntry:
-    """The entry of the sampler for this model; "auto" is the default.
+    """The entry of the sampler for this model; "auto" is the default, or that of a cluster.
 
     unused: arguments of `rv.fit` that only some samplers take; those that were not given are None.
     One that the sampler has no use for is refused: silently ignored, it would be taken for one
@@ -362,7 +295,7 @@ def choose_entry(
     """
     kind = kind_of(model)
     # options are those of the paper's samplers, so that asking for one asks for the best of these
-    entry = REGISTRY.find(name, kind)
+    entry = REGISTRY.find(name, kind, on_cluster)
     if name == "auto" and unused.get("options"):
         paper = [other for other in REGISTRY.entries_for(kind) if "options" in other.takes]
         if paper and isinstance(resolved, ResolvedChoiceModel):
