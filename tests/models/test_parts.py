@@ -101,6 +101,8 @@ def test_wrong_parts_are_refused_when_the_model_is_made(make: Any, sentence: str
 )
 def test_samplers_for_a_model(model: Any, names: tuple[str, ...]) -> None:
     assert rv.samplers_for(model) == names
+    for name in names:
+        assert REGISTRY.find(name, kind_of(model)).name == name
 
 
 def test_cluster_gets_a_sampler_that_can_use_it() -> None:
@@ -110,8 +112,6 @@ def test_cluster_gets_a_sampler_that_can_use_it() -> None:
     assert REGISTRY.find("auto", kind, on_cluster=True).name == "hierarchical"
     alone = kind_of(rv.RankingModel())  # none can: the default, which refuses a client
     assert REGISTRY.find("auto", alone, on_cluster=True).name == "ranking-hmc"
-    for name in names:
-        assert REGISTRY.find(name, kind_of(model)).name == name
 
 
 @pytest.mark.parametrize(
