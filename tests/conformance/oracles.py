@@ -337,24 +337,15 @@ def against_the_grain(count: int, wrong: int, by: float) -> Decisions:
     return Decisions(rows, 2 * np.arange(len(gap) + 1), np.zeros(len(gap), int))
 
 
-def blindly(d: Decisions, count: int) -> Decisions:
-    """The same with the first choices made at random."""
-    assert d.chosen is not None
-    blind = np.random.default_rng(6).integers(0, d.sizes[:count])
-    return d.with_choices(np.append(blind, d.chosen[count:]))
-
-
 def lapse_oracles() -> list[Oracle]:
-    """One mode and two, under both noises; many decisions for the normal approximation."""
+    """One mode and two, under both noises."""
     found = []
     for noise in (rv.NormalNoise(lapse=LAPSE), rv.LogitNoise(lapse=LAPSE)):
         model, rng = rv.ChoiceModel(prior=rv.Normal(2.0), noise=noise), np.random.default_rng(3)
         few = choose(rng, even_offers(1, 12, 3), np.array([1.5]), noise)
-        many = blindly(choose(rng, even_offers(1, 400, 4), np.array([1.0]), noise), 80)
         found += [
-            lapses("lapses", few, model, not_for=NEARLY_NORMAL),
+            lapses("lapses", few, model),
             lapses("two modes", against_the_grain(14, 3, 6.0), model, only=("composite",)),
-            lapses("lapses, many", many, model, only=NEARLY_NORMAL),
         ]
     return found
 

@@ -197,7 +197,7 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "laplace",
-            _kinds("decisions", ANY_PRIOR, INDEPENDENT) + WITH_LAPSES,
+            _kinds("decisions", ANY_PRIOR, INDEPENDENT),
             memory_factor=6.0,
             summary="a few passes over very many decisions, with a diagnostic that certifies them",
             warmup=0,
