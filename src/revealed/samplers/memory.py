@@ -57,7 +57,7 @@ class MemoryFactors:
     draws: float = 8.0
     stats: int = 3
     chunk: float = 12.0
-    population_draws: float = 3.0
+    population_draws: float = 4.0
 
 
 MEMORY = MemoryFactors()
