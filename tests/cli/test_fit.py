@@ -511,7 +511,7 @@ def test_correlated_noise_of_a_population(people: Path) -> None:
     ("words", "sentence"),
     [
         ("--groups all", "--groups must be pooled, separate or hierarchical; it is 'all'"),
-        ("--noise grey", "--noise must be normal or correlated; it is 'grey'"),
+        ("--noise grey", "--noise must be normal, logit or correlated; it is 'grey'"),
         ("--base 2", "--base goes with --noise correlated; give both, or neither"),
         ("--base 2 --noise normal", "--base goes with --noise correlated"),
         ("--groups hierarchical --flat", "no sampler takes a flat prior and hierarchical groups"),

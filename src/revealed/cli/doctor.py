@@ -42,7 +42,7 @@ EXTRAS = MappingProxyType(
         ),
         "gym": Extra(("gymnasium",), "Tetris as a Gymnasium environment"),
         "bench": Extra(
-            ("choix", "jax", "numpyro", "nutpie", "openskill", "trueskill"),
+            ("choix", "jax", "numpyro", "nutpie", "openskill", "trueskill", "xlogit"),
             "the peers that benchmarks compare with",
         ),
     }

@@ -47,7 +47,9 @@ def describe(part: Any) -> Any:
     """
     if isinstance(part, Noise) or (is_dataclass(part) and not isinstance(part, type)):
         named = fields(part) if is_dataclass(part) else ()
-        own = {field.name: describe(getattr(part, field.name)) for field in named}
+        given = {field.name: getattr(part, field.name) for field in named}
+        # a noise without lapses is written as it was before there were any
+        own = {name: describe(x) for name, x in given.items() if name != "lapse" or x is not None}
         return {"part": type(part).__name__, **own}
     return part
 

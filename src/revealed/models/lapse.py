@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,9 +23,6 @@ from revealed._types import Floats, Ints
 from revealed.data.decisions import Block, Decisions
 from revealed.kernels.lapse import LAPSE_TABLE, rates_at, write_log_odds
 from revealed.kernels.noise import AnyNoise, LapseArguments
-
-if TYPE_CHECKING:
-    from revealed.models.noise import Noise
 
 
 @dataclass(frozen=True)
@@ -138,7 +135,7 @@ class KnownLapse:
     array([0.163, 0.271, 0.566])
     """
 
-    noise: Noise
+    noise: Any
     rate: Any
 
     def __post_init__(self) -> None:
@@ -148,11 +145,9 @@ class KnownLapse:
         object.__setattr__(self, "rate", rate)
 
     @property
-    def without_lapses(self) -> Noise:
+    def without_lapses(self) -> Any:
         """The noise of choices that are no lapses."""
-        noise: Any = self.noise
-        without: Noise = noise if noise.lapse is None else replace(noise, lapse=None)
-        return without
+        return self.noise if self.noise.lapse is None else replace(self.noise, lapse=None)
 
     def of_draws(self, which: Ints) -> KnownLapse:
         """That of some of the draws."""

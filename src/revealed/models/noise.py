@@ -226,7 +226,8 @@ def as_kernel(noise: Noise | KnownLapse | None) -> AnyNoise:
     if isinstance(noise, KnownLapse):
         if noise.rate.ndim > 0:
             raise ValueError("here the rate of lapses must be one number")
-        return noise.noise.law_with_lapses(float(noise.rate))
+        attending: Noise = noise.noise
+        return attending.law_with_lapses(float(noise.rate))
     if noise.lapse is not None:
         raise ValueError(
             "the rate of lapses is not known here; give rv.KnownLapse(noise, rate), or draws of it"
