@@ -199,6 +199,7 @@ def test_refused_pairs_are_those_that_the_registry_leaves_out() -> None:
         "choices, normal prior": ModelKind("decisions", "normal"),
         "choices, flat prior": ModelKind("decisions", "flat"),
         "choices, inferred prior scale": ModelKind("decisions", "inferred sd"),
+        "choices, logit noise": ModelKind("decisions", "flat", "logit"),
         "choices, noise covariance": ModelKind("decisions", "inferred sd", "correlated"),
     }
     left_out = [
@@ -208,7 +209,11 @@ def test_refused_pairs_are_those_that_the_registry_leaves_out() -> None:
         if any(kind._replace(prior=other.prior) == other for other in entry.kinds)
         and kind not in entry.kinds
     ]
-    assert left_out == [("choices, flat prior", "ibis"), ("choices, noise covariance", "da")]
+    assert left_out == [
+        ("choices, flat prior", "ibis"),
+        ("choices, logit noise", "ibis"),
+        ("choices, noise covariance", "da"),
+    ]
     assert [(model, sampler) for model, sampler, _ in evidence_log.offered()[1]] == left_out
 
 

@@ -38,7 +38,9 @@ SEPARATE = rv.ChoiceModel(groups=rv.Separate())
 
 
 def quick(model: rv.ChoiceModel = HIERARCHICAL, **settings: Any) -> Any:
-    """A short fit whose convergence does not matter."""
+    """A short fit whose convergence does not matter, by a sampler that can use a cluster."""
+    if isinstance(model.groups, rv.Hierarchical):
+        settings = {"sampler": "hierarchical", **settings}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rv.NotConvergedWarning)
         return rv.fit(

@@ -119,6 +119,7 @@ def log_probabilities(
     mu: (P,) rows @ v. start: (T + 1,) where each decision's rows begin. chosen_row: (T,).
     """
     if isinstance(noise, LapseArguments):
+        # first as if there were no lapses, then what they leave of it
         log_probabilities(noise.noise, mu, start, chosen_row, out)
         out[:] = np.logaddexp(noise.log_attends + out, noise.log_rate - np.log(np.diff(start)))
         return
@@ -136,6 +137,7 @@ def log_likelihood_and_gradient(
     Its derivative in mu goes into gradient (P,).
     """
     if isinstance(noise, LapseArguments):
+        # the slope of each decision counts as probably as its choice was no lapse
         log_p = np.empty(chosen_row.size)
         log_likelihood_and_gradient(noise.noise, mu, start, chosen_row, gradient)
         log_probabilities(noise.noise, mu, start, chosen_row, log_p)
@@ -150,6 +152,7 @@ def log_likelihood_and_gradient(
 def all_probabilities(noise: AnyNoise, mu: Floats, start: Ints, out: Floats) -> None:
     """Write the probability of every action of every decision into out (P,)."""
     if isinstance(noise, LapseArguments):
+        # blind choices are shared evenly among the actions offered
         all_probabilities(noise.noise, mu, start, out)
         blind = np.repeat(1.0 / np.diff(start), np.diff(start))
         out[:] = np.exp(noise.log_attends) * out + np.exp(noise.log_rate) * blind
@@ -171,6 +174,7 @@ def add_probabilities(noise: AnyNoise, mu: Floats, start: Ints, batch: Ints, out
     if not isinstance(noise, LapseArguments) and noise.is_normal:
         mean_probabilities.add_probabilities(mu, start, batch, out)
         return
+    # a formula has no loop for many draws together
     one = np.empty(len(mu))
     for s in range(mu.shape[1]):
         all_probabilities(noise, np.ascontiguousarray(mu[:, s]), start, one)

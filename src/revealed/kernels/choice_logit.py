@@ -28,6 +28,7 @@ def log_likelihood(
     slope: Floats,
 ) -> float:
     """As `choice_fast.log_likelihood`, under logit noise."""
+    # some decisions at a time: their exponentials stay in the fastest memory
     start, multiplicity, weight = rival_index
     exponentials, with_slopes = workspace.exponentials, slope.size > 0
     result, product, t = 0.0, 1.0, 0
@@ -37,6 +38,7 @@ def log_likelihood(
         write_exponentials(utility_gap[first : start[end]], exponentials)
         for s in range(t, end):
             low, high = start[s], start[s + 1]
+            # the chosen action itself counts one
             total = 1.0
             for j in range(low, high):
                 total += multiplicity[j] * exponentials[j - first]
@@ -67,13 +69,13 @@ def log_likelihood(
 
 
 @compiled_internal
-def last_together(start: Ints, first: int, count: int, room: int) -> int:
+def last_together(start: Ints, first: int, count: int, size: int) -> int:
     """Where decisions end whose exponentials are taken together with those of the first.
 
-    As many as there is room for, and at least one.
+    As many as an array of this size holds, and at least one.
     """
     end = first + 1
-    while end < count and start[end + 1] - start[first] <= room - 8:
+    while end < count and start[end + 1] - start[first] <= size - 8:
         end += 1
     return end
 

@@ -54,6 +54,7 @@ LAPSE_TABLE = LapseTable()
 @compiled_within
 def log_odds_at(table: Floats, z: float) -> tuple[float, float, float]:
     """m(z), and its first and second derivative; table (2, n) has m and its slope at the nodes."""
+    # which two nodes z lies between; beyond the first and the last there is one
     last = table.shape[1] - 2
     place = (z + LAPSE_TABLE.reach) * LAPSE_TABLE.density
     if place <= 0.0 or place >= last + 1.0:
@@ -67,6 +68,7 @@ def log_odds_at(table: Floats, z: float) -> tuple[float, float, float]:
     slope_low, slope_high = width * table[1, i], width * table[1, i + 1]
     a = 2.0 * (low - high) + slope_low + slope_high
     b = 3.0 * (high - low) - 2.0 * slope_low - slope_high
+    # and its derivatives, each by Horner's rule
     value = low + u * (slope_low + u * (b + u * a))
     first = (slope_low + u * (2.0 * b + 3.0 * u * a)) / width
     return value, first, (2.0 * b + 6.0 * u * a) / width**2
@@ -93,6 +95,7 @@ def log_likelihood(
     result, by_log_odds = add_decisions(
         lapse.noise, rate, attends, utility_gap, rival_index, workspace, floor, slope
     )
+    # by the chain rule from the log odds to the coordinate
     if slope.size > rivals:
         slope[rivals] = slope_of_odds * by_log_odds
     return result
@@ -145,6 +148,7 @@ def add_logit_decisions(
     exponentials, with_slopes = workspace.exponentials, slope.size > 0
     result, product, by_log_odds, t = 0.0, 1.0, 0.0, 0
     while t < weight.size:
+        # exponentials of the gaps of as many decisions as fit
         end = last_together(start, t, weight.size, exponentials.size)
         first = start[t]
         write_exponentials(utility_gap[first : start[end]], exponentials)
@@ -156,8 +160,10 @@ def add_logit_decisions(
             for j in range(low, high):
                 total += multiplicity[j] * exponentials[j - first]
                 actions += multiplicity[j]
+            # P is one over the total: a lapse adds its share of one action
             attended = attends / total
             p = max(attended + rate / actions, LAPSE_TABLE.least)
+            # one logarithm for many factors
             if weight[s] == 1.0:
                 product *= p
                 if product < LAPSE_TABLE.least_factor:
@@ -166,6 +172,7 @@ def add_logit_decisions(
             else:
                 result += weight[s] * math.log(p)
             if with_slopes:
+                # how probable it is that the choice was no lapse scales what it says of the value
                 no_lapse = attended / p
                 by_log_odds += weight[s] * (1.0 - no_lapse - rate)
                 scale = -weight[s] * no_lapse / total
@@ -199,6 +206,7 @@ def add_one_by_one(
         low, high = start[t], start[t + 1]
         if low == high:
             continue
+        # views of this decision's part of all arrays
         begin[1] = high - low
         own = slope[low:high] if with_slopes else none
         log_p = log_likelihood_without_lapses(
@@ -212,6 +220,7 @@ def add_one_by_one(
         actions = 1.0
         for j in range(low, high):
             actions += multiplicity[j]
+        # far below, P is nothing beside what lapses leave of it
         attended = attends * math.exp(log_p)
         p = max(attended + rate / actions, LAPSE_TABLE.least)
         result += weight[t] * math.log(p)

@@ -43,6 +43,7 @@ def write_shares(gaps: Floats, shares: Floats) -> float:
     for j in range(gaps.size):
         shares[j] = math.exp(gaps[j] - largest)
         total += shares[j]
+    # what is left of one is the chosen action's
     for j in range(gaps.size):
         shares[j] /= total
     return -largest - math.log(total)
@@ -55,6 +56,7 @@ def log_probability(gaps: Floats, parameters: Floats, slopes: Floats) -> float:
         for j in range(gaps.size):
             slopes[j] = -slopes[j]
         return log_p
+    # the same without slopes, which cost a second loop
     largest = 0.0
     for j in range(gaps.size):
         largest = max(largest, gaps[j])

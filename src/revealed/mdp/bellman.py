@@ -300,6 +300,7 @@ def expected_maximum(utilities: Floats, start: Ints, noise: NoiseArguments = NOR
     if not acts.all():
         return _with_zeros(expected_maximum(utilities, _starts_of(start, acts), noise), acts)
     best, gap = _gaps_to_best(utilities, start)
+    # in closed form, relative to the best so that nothing overflows
     if noise.is_logit:
         return np.asarray(best + np.log(np.add.reduceat(np.exp(gap), start[:-1], axis=-1)))
     # The trapezoid rule; its error falls faster than any power of the spacing.

@@ -259,6 +259,7 @@ class ResolvedChoiceModel:
         """Where chains start, for samplers: coordinates of the noise at their prior mean, zero."""
         if value is None:
             return None
+        # zero is the median of the prior of such a coordinate
         zeros = np.zeros((*value.shape[:-1], count_coordinates(self.kernel)))
         return np.concatenate([value, zeros], axis=-1)
 
@@ -267,6 +268,7 @@ class ResolvedChoiceModel:
         kernel, value = self.kernel, draws["value"]
         if not isinstance(kernel, LapseArguments):
             return dict(draws)
+        # the coordinate of the noise is the last coefficient; users see the rate
         rate = rates_of(kernel.table, value[..., -1])
         return {**draws, "value": np.ascontiguousarray(value[..., :-1]), "lapse": rate}
 

@@ -61,7 +61,8 @@ def from_description(stored: Any) -> Any:
     if not (isinstance(stored, dict) and "part" in stored):
         return stored
     own = {name: from_description(value) for name, value in stored.items() if name != "part"}
-    kinds = PARTS | {noise.__name__: noise for noise in _all_subclasses(Noise)}
+    # somebody's noise may have the name of one of ours, which comes first
+    kinds = {noise.__name__: noise for noise in _all_subclasses(Noise)} | PARTS
     if stored["part"] not in kinds:
         raise UnreadableModel(
             f"its model has the part {stored['part']!r}, which this program does not know; import "

@@ -92,9 +92,10 @@ class DrawnProbabilities:
     ) -> None:
         """The same with lapses, at the rate of each draw."""
         assert isinstance(self.noise, KnownLapse)
-        kernel, each = law_of(self.noise), np.arange(len(draws))
+        kernel, columns = law_of(self.noise), np.arange(len(draws))
+        # rates differ between draws, so that probabilities are mixed before they are added
         own = np.zeros((len(mu), len(draws)))
-        choice.add_probabilities(kernel, mu, some.start, each, own)
+        choice.add_probabilities(kernel, mu, some.start, columns, own)
         mixed = self.noise.of_draws(draws).mix(own.T, np.repeat(some.sizes, some.sizes))
         for b, column in zip(batch.tolist(), mixed, strict=True):
             out[:, b] += column

@@ -44,6 +44,7 @@ def _logit_information(d: Decisions, mu: Floats, weight: Floats) -> Floats:
 
     The covariance of the rows under the choice probabilities, E[x x'] - E[x] E[x]', summed.
     """
+    # by sparse products: one row a decision, whose entries are its probabilities
     p = np.empty(len(mu))
     choice_logit.all_probabilities(mu, d.start, p)
     shape = (len(d), len(mu))
@@ -101,6 +102,7 @@ def _information_with_lapses(
     d: Decisions, chosen_row: Ints, mu: Floats, weight: Floats, noise: LapseArguments
 ) -> Floats:
     """w times that without lapses, less w (1 - w) g g', of every decision; not always positive."""
+    # a choice that was probably a lapse says little of the value
     g, w = _decision_slopes(d, chosen_row, mu, noise)
     without = information_matrix(d, chosen_row, mu, weight * w, noise.noise)
     return without - g.T @ ((weight * w * (1.0 - w))[:, None] * g)
@@ -119,6 +121,7 @@ def coordinate_derivatives(
     And (K,) minus its second derivatives in z and the coefficients, the last being z itself. noise:
     at z. slopes_of_map: the first and second derivative of the log odds in z.
     """
+    # decisions one by one: each has a probability of its own of having been no lapse
     first, second = slopes_of_map
     g, w = _decision_slopes(d, chosen_row, mu, noise)
     rate = np.exp(noise.log_rate)

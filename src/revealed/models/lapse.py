@@ -95,6 +95,7 @@ class Lapse:
 @lru_cache
 def _quantile_table(a: float, b: float) -> Floats:
     """(2, n) log odds of the beta quantile at Phi(z), and their derivative in z, at the nodes."""
+    # the quantile function is smooth in normal quantiles, so that few nodes suffice
     z = LAPSE_TABLE.nodes
     # each from the side on which it is small, so that no digits are lost
     rate, rest = betaincinv(a, b, ndtr(z)), betaincinv(b, a, ndtr(-z))
@@ -158,6 +159,7 @@ class KnownLapse:
 
         actions: (n,) how many were offered.
         """
+        # one rate for all draws, or each draw's own; of zero the logarithm is minus infinity
         rate = self.rate if self.rate.ndim == 0 else self.rate[:, None]
         with np.errstate(divide="ignore"):
             blind = np.log(rate) - np.log(actions)
@@ -198,6 +200,7 @@ def with_noise_coordinates(d: Decisions, count: int) -> Decisions:
     """
     if count == 0:
         return d
+    # dense rows stay dense, and sparse ones sparse
     zeros = sp.csr_array((d.rows.shape[0], count))
     rows = (
         sp.csr_array(sp.hstack([d.rows, zeros]))

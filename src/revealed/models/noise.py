@@ -103,11 +103,13 @@ class Noise:
 
     def kernel(self) -> AnyNoise:
         """The noise as compiled loops take it, with its lapses."""
+        # lapses are the same whatever the noise is
         law = self.law()
         return law if self.lapse is None else LapseArguments(law, self.lapse.table)
 
     def law_with_lapses(self, rate: float) -> AnyNoise:
         """The noise with lapses at a known rate, as compiled loops take it."""
+        # without lapses the loops without them are quicker
         if rate <= 0.0:
             return self.law()
         log_odds = np.log(rate) - np.log(max(1.0 - rate, 1e-300))
@@ -228,6 +230,7 @@ def as_kernel(noise: Noise | KnownLapse | None) -> AnyNoise:
             raise ValueError("here the rate of lapses must be one number")
         attending: Noise = noise.noise
         return attending.law_with_lapses(float(noise.rate))
+    # a rate that is still to be inferred gives no probability
     if noise.lapse is not None:
         raise ValueError(
             "the rate of lapses is not known here; give rv.KnownLapse(noise, rate), or draws of it"

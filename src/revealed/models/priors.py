@@ -205,6 +205,7 @@ class ResolvedPrior:
         if count == 0:
             return self
         assert self.scale is None
+        # independent of the coefficients, and in no block that sums to zero
         nothing = np.zeros((count, self.constant_directions.shape[1]))
         return replace(
             self,

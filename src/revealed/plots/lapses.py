@@ -26,6 +26,7 @@ def lapse_probabilities(post: ChoicePosterior, named: int = 5) -> Figure:
     """
     check_class(post, ChoicePosterior, "lapse_probabilities", "a noise with lapse=rv.Lapse()")
     found = post.lapses()
+    # a line for each decision: runs of lapses, such as a game that is given up, are seen at once
     order = np.arange(len(found.probability))
     with style():
         figure = new_figure(7.2, 3.4)

@@ -157,6 +157,7 @@ def _noise(post: Posterior) -> str:
 
 def _lapses(post: ChoicePosterior) -> str:
     """Which choices were probably lapses, with how to read it."""
+    # a reader wants to look these decisions up
     found = post.lapses()
     likely = found.likeliest(10)
     figure = picture(

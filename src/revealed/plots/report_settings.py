@@ -100,6 +100,7 @@ def _describe_ranking(model: RankingModel, ties: bool) -> dict[str, str]:
 def _describe_noise(post: Posterior, model: ChoiceModel) -> str:
     """The law of the noise, and how that of different actions is correlated."""
     if not isinstance(model.noise, CorrelatedNoise):
+        # what is inferred of the noise is said with its prior
         lapse = model.noise.lapse
         if lapse is None:
             return model.noise.description

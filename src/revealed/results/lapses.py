@@ -65,6 +65,7 @@ def find_lapses(d: Decisions, values: Floats, noise: KnownLapse) -> Lapses:
     # equal choices in equal decisions once
     where, kind = find_kinds(d, choice_labels(d))
     unique = d[where]
+    # of each draw how much of the choice's probability lapses explain
     logs = log_probabilities_of_choices(unique, values, noise)
     rate = np.broadcast_to(noise.rate, len(values))[:, None]
     with np.errstate(divide="ignore"):

@@ -102,6 +102,7 @@ def _noise_adder(
 ) -> Callable[[Floats, Ints], None]:
     """What adds fresh noise to utilities (n, P) of these n draws."""
     if isinstance(noise, KnownLapse):
+        # each draw has a rate of its own
         rate, attending = np.broadcast_to(noise.rate, len(values)), noise.noise
 
         def add_with_lapses(w: Floats, draws: Ints) -> None:

@@ -42,6 +42,7 @@ def build_composite(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sam
 
     With the coordinates of a noise among its coefficients.
     """
+    # what is unknown of the noise is a coefficient to it
     decisions, prior = resolved.sampled_decisions, resolved.sampled_prior
     return CompositeSampler.build(decisions, prior, noise=resolved.kernel)
 
@@ -150,5 +151,6 @@ def build_ranking(resolved: ResolvedRankingModel, given: BuildArguments) -> Samp
 
     Under either noise.
     """
+    # the likelihood is chosen when loops are compiled, by the noise
     model = resolved.model
     return RankingSampler.build(resolved.data, model.spread, model.team_noise, model.is_logit)

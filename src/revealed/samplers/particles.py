@@ -49,6 +49,7 @@ def log_choice_probabilities(
     chosen: which one of the rows (M, K) was chosen.
     """
     if isinstance(noise, LapseArguments):
+        # each particle has a rate of its own, its last coefficient
         logs = log_choice_probabilities(rows, chosen, values, noise.noise)
         return _known_lapse(noise, values).log_mix(logs[:, None], len(rows))[:, 0]
     # One decision for each value: N decisions with the same M actions.

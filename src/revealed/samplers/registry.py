@@ -152,6 +152,7 @@ def _kinds(
     return tuple(ModelKind(data, prior, noise, **parts) for noise in noises for prior in priors)
 
 
+# a flat prior is improper with lapses, and an inferred sd would be that of their coordinate too
 WITH_LAPSES = _kinds("decisions", ("normal",), ("normal", "logit"), lapses="lapses")
 INDEPENDENT_GROUPS = _kinds(
     "decisions", ("normal", "inferred sd"), INDEPENDENT, groups="hierarchical"

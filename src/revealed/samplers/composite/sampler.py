@@ -177,6 +177,7 @@ class CompositeSampler:
 
     def _likely_at_any_rate(self, rng: np.random.Generator) -> Floats:
         """(K,) the most likely value at a rate of lapses that is drawn from its prior."""
+        # a rate that the prior allows, and the value that suits it best
         z = rng.standard_normal()
         known = at_coordinate(self.noise, np.array([z]))
         counted = self.unique.unique, self.likely_prior, self.unique.rival_index.weight
