@@ -38,6 +38,11 @@ NOISES = {
     "other": "another `Noise`",
     "correlated": "`CorrelatedNoise()`",
 }
+LAPSES = {
+    "lapses": "Lapse()",
+    "lapses by group": 'Lapse(by="group")',
+    "habit": 'Lapse(to="habit")',
+}
 GROUPS = {"pooled": "`Pooled()`, `Separate()`", "hierarchical": "`Hierarchical()`"}
 
 
@@ -53,10 +58,13 @@ def rows() -> list[list[ModelKind]]:
         for groups in GROUPS
     ]
     parts += [
-        {"data": data, "noise": noise, "groups": groups, "lapses": "lapses"}
+        {"data": data, "noise": noise, "groups": groups, "lapses": lapses}
         for data in ("decisions", "trajectories")
         for noise in ("normal", "logit")
         for groups in GROUPS
+        for lapses in LAPSES
+        # rates by group come from a population
+        if groups == "hierarchical" or lapses != "lapses by group"
     ]
     parts += [
         {"data": "rankings", "noise": noise, "groups": "pooled"} for noise in ("normal", "logit")
@@ -123,8 +131,8 @@ def combinations() -> str:
             for kind in row
         ]
         noise = NOISES[first.noise]
-        if first.lapses == "lapses":
-            noise = noise.replace("()", "(lapse=Lapse())")
+        if first.lapses != "no":
+            noise = noise.replace("()", f"(lapse={LAPSES[first.lapses]})")
         groups = "" if ranking else GROUPS[first.groups]
         lines.append([DATA[first.data], noise, groups, *cells])
     return as_table(["data", "noise", "groups", *PRIORS.values()], lines)

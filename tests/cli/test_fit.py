@@ -507,9 +507,21 @@ def test_correlated_noise_of_a_population(people: Path) -> None:
     works("predict", "p.nc", people, "--out", "q.csv")
 
 
+def test_lapses_are_uniform_or_by_habit(people: Path) -> None:
+    words = ("fit", people, "--noise", "logit", *PRIOR, *SMALL, "--out", "p.nc")
+    works(*words, "--lapse")
+    assert load("p.nc").model.noise.lapse == revealed.Lapse()
+    facts = answers(*words, "--lapse", "habit")
+    assert load("p.nc").model.noise.lapse == revealed.Lapse(to="habit")
+    named = [each["name"] for each in facts["coefficients"]]
+    assert named[-4:] == ["(lapse)", "(habit 1)", "(habit 2)", "(habit 3)"]
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        ("--lapse=home", 'a lapse goes to "uniform" or "habit", not \'home\''),
+        ("--noise correlated --lapse", "--lapse goes with --noise normal or logit"),
         ("--groups all", "--groups must be pooled, separate or hierarchical; it is 'all'"),
         ("--noise grey", "--noise must be normal, logit or correlated; it is 'grey'"),
         ("--base 2", "--base goes with --noise correlated; give both, or neither"),

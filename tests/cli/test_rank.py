@@ -94,7 +94,7 @@ BAD_RESULTS = {
     "a code that nobody knows": (
         RACES + "9,a,1\n9,b,retired\n",
         (),
-        "row 16: the position 'retired' is no number, a tie such as T2 or =2 or code that is known",
+        "row 16: the position 'retired' is no number, a tie such as T2 or =2 or a code that is known",
     ),
     "another separator": (RACES.replace(",", ";"), (), "pass sep=';' (on the command line --sep"),
     "positions and scores": (

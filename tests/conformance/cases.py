@@ -159,11 +159,15 @@ def ranks(
 # What is tried on each pair
 
 
-def variants(entry: SamplerEntry) -> list[tuple[str, dict[str, Any]]]:
+def variants(pair: Pair) -> list[tuple[str, dict[str, Any]]]:
     """A label and options: every combination for a sampler that has options, else one of none."""
-    if "options" not in entry.takes:
+    if "options" not in pair.entry.takes:
         return [("", {})]
-    return [(label(each), given_options(each)) for each in VARIANTS if each[0] == entry.name]
+    own = [each for each in VARIANTS if each[0] == pair.entry.name]
+    # which choices were lapses is drawn without utilities, which are then drawn exactly
+    if pair.kind.lapses != "no":
+        own = [each for each in own if each[1].utilities == "exact"]
+    return [(label(each), given_options(each)) for each in own]
 
 
 def is_default(variant: tuple[str, dict[str, Any]]) -> bool:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import scipy.stats as st
-from scipy.special import log_ndtr, ndtr
+from scipy.special import expit, log_ndtr, ndtr
 
 import revealed as rv
 from revealed._types import Floats
@@ -25,7 +25,9 @@ from revealed.models.priors import resolve_prior
 from revealed.samplers.model_kind import Model, ModelKind, kind_of
 from revealed.samplers.ranking_hmc import MARGIN_PRIOR_SD, SPREAD_PRIOR_SD
 from tests.conformance.problems import (
+    AUGMENTATION,
     LAPSE,
+    LAPSE_BY_GROUP,
     NEARLY_NORMAL,
     NOISES,
     NOT_NORMAL,
@@ -35,6 +37,7 @@ from tests.conformance.problems import (
     choose,
     columns,
     even_offers,
+    labelled_offers,
     prior_of,
 )
 from tests.support.cases import features, mdp_offers, ragged_offers, two_states
@@ -297,33 +300,88 @@ def pooled_oracles() -> list[Oracle]:
 
 
 def lapse_moments(d: Decisions, model: rv.ChoiceModel) -> Moments:
-    """Of the coefficient and the rate, on a grid of both."""
+    """Of coefficients with one free direction and the rate, on a grid of both.
+
+    And of the log prior sd where it is inferred.
+    """
     noise, prior = model.noise, model.value_prior
     assert isinstance(noise, Noise)
     assert noise.lapse is not None
     assert isinstance(prior, rv.Normal)
-    sd: Any = prior.sd
-    v = np.linspace(-8.0, 8.0, 1601) * float(sd)
+    resolved, scale = resolve_prior(prior, d), list[Floats]()
+    if prior.infers_sd:
+        # with the distances of points in the prior
+        q, step = dense_at_zero(2001, 60.0)
+        sd: Any = prior.sd
+        log_prior, *scale = integrate_scale(q**2, 1, sd.scale)
+        log_prior = log_prior + step
+    else:
+        z = np.linspace(-8.0, 8.0, 1601)
+        q, log_prior = z / np.sqrt(resolved.precision[0, 0]), -0.5 * z**2
+    v = q[:, None] @ resolved.basis.T
     # even quantiles of the prior of the rate, so that each has the same weight
     beta = noise.lapse.prior
     rate = st.beta(beta.a, beta.b).ppf((np.arange(400) + 0.5) / 400)
-    without = rv.log_likelihood(d, v[:, None], type(noise)())
-    log_prior = -0.5 * (v / float(sd)) ** 2
+    without = rv.log_likelihood(d, v, type(noise)())
     logs = np.stack(
         [np.logaddexp(np.log1p(-r) + without, np.log(r / d.sizes)).sum(axis=1) for r in rate], 1
     )
     weight = np.exp(logs + log_prior[:, None] - (logs + log_prior[:, None]).max())
-    grid = np.meshgrid(v, rate, indexing="ij")
-    return moments_of(weight.ravel(), grid[0].ravel(), grid[1].ravel())
+    found = moments_of(weight.ravel(), np.repeat(v, len(rate), axis=0), np.tile(rate, len(v)))
+    return with_scale(found, weight.sum(axis=1), *scale) if scale else found
 
 
 def lapses(name: str, d: Decisions, model: rv.ChoiceModel, **of: Any) -> Oracle:
     """A model with lapses on these decisions."""
 
     def both(draws: Draws) -> Floats:
-        return columns(draws["value"], draws["lapse"])
+        scale = [np.log(draws["prior_sd"])] if "prior_sd" in draws else []
+        return columns(draws["value"], draws["lapse"], *scale)
 
     return Oracle(name, model, d, d + d, both, cache(lambda: lapse_moments(d, model)), **of)
+
+
+def habit_moments(d: Decisions, model: rv.ChoiceModel) -> Moments:
+    """Of the coefficient, the rate and two of three habits, on a grid of all."""
+    noise, prior = model.noise, model.value_prior
+    assert isinstance(noise, Noise)
+    assert noise.lapse is not None
+    assert isinstance(prior, rv.Normal)
+    assert d.actions is not None
+    sd: Any = prior.sd
+    v = np.linspace(-6.0, 6.0, 241) * float(sd)
+    # Gauss's nodes on the unit interval, as quantiles: of the rate, and of a broken stick
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    unit, weights = 0.5 * (nodes + 1.0), 0.5 * weights
+    rate = st.beta(noise.lapse.prior.a, noise.lapse.prior.b).ppf(unit)
+    first, part = st.beta(1, 2).ppf(unit), unit
+    habits = np.array([[p, (1 - p) * u, (1 - p) * (1 - u)] for p in first for u in part])
+    without = np.exp(rv.log_likelihood(d, v[:, None], type(noise)()))
+    of_row = np.unique(d.actions, return_inverse=True)[1]
+    moments, total = np.zeros((2, 4)), 0.0
+    for pi, habit_weight in zip(habits, np.outer(weights, weights).ravel(), strict=True):
+        # the habit of what was chosen among the labels of its own decision
+        blind = pi[of_row[d.chosen_row]] / np.add.reduceat(pi[of_row], d.start[:-1])
+        likely = np.ones((len(v), len(rate)))
+        for t in range(len(d)):
+            likely *= np.outer(without[:, t], 1 - rate) + rate * blind[t]
+        mass = likely * np.exp(-0.5 * (v / float(sd)) ** 2)[:, None] * weights * habit_weight
+        total += mass.sum()
+        for power in (1, 2):
+            moments[power - 1, 0] += mass.sum(axis=1) @ v**power
+            moments[power - 1, 1] += mass.sum(axis=0) @ rate**power
+            moments[power - 1, 2:] += mass.sum() * pi[:2] ** power
+    mean, square = moments / total
+    return mean, np.sqrt(square - mean**2)
+
+
+def habits(name: str, d: Decisions, model: rv.ChoiceModel, **of: Any) -> Oracle:
+    """A model with lapses by habit, of three labels, on these decisions."""
+
+    def each(draws: Draws) -> Floats:
+        return columns(draws["value"], draws["lapse"], draws["habit"][:, :2])
+
+    return Oracle(name, model, d, d + d, each, cache(lambda: habit_moments(d, model)), **of)
 
 
 def against_the_grain(count: int, wrong: int, by: float) -> Decisions:
@@ -338,15 +396,21 @@ def against_the_grain(count: int, wrong: int, by: float) -> Decisions:
 
 
 def lapse_oracles() -> list[Oracle]:
-    """One mode and two, under both noises."""
-    found = []
+    """One mode and two, under both noises; with habits, labels that are not always offered."""
+    states = rv.ChoiceModel(prior=prior_of("normal"), noise=rv.NormalNoise(lapse=LAPSE))
+    found = [lapses("two states", two_states(), states, only=AUGMENTATION)]
+    offers = labelled_offers(16, 3, features=1, actions="abc")
     for noise in (rv.NormalNoise(lapse=LAPSE), rv.LogitNoise(lapse=LAPSE)):
         model, rng = rv.ChoiceModel(prior=rv.Normal(2.0), noise=noise), np.random.default_rng(3)
         few = choose(rng, even_offers(1, 12, 3), np.array([1.5]), noise)
         found += [
-            lapses("lapses", few, model),
+            lapses("lapses", few, model, not_for=("da", *TRANSLATING)),
             lapses("two modes", against_the_grain(14, 3, 6.0), model, only=("composite",)),
+            lapses("lapses", few, model.replace(prior=prior_of("inferred sd", scale=1.0))),
         ]
+        by_habit = model.replace(noise=replace(noise, lapse=replace(LAPSE, to="habit")))
+        seen = choose(rng, offers, np.array([1.5]), noise)
+        found.append(habits("habits", seen, by_habit))
     return found
 
 
@@ -440,6 +504,106 @@ def population_oracles() -> list[Oracle]:
     return found
 
 
+# Lapses in a population of one coefficient: what a million draws from the prior are worth
+
+
+def with_lapses(prior: Any, lapse: rv.Lapse, rng: np.random.Generator, count: int) -> Draws:
+    """Draws of a population and of two groups from their prior.
+
+    A covariance of two is the inverse of a Wishart draw, by Bartlett's triangle.
+    """
+    sd = np.full(count, 1.0 if prior.infers_sd else prior.sd)
+    if prior.infers_sd:
+        sd = prior.sd.scale * np.abs(rng.standard_t(4, count))
+    draws = {"prior_sd": sd, "population_mean": sd * rng.standard_normal(count)}
+    if lapse.by == "all":
+        spread = SD_SCALE * np.abs(rng.standard_t(2, count))
+        draws["lapse"] = rng.beta(lapse.prior.a, lapse.prior.b, count)
+        z = rng.standard_normal((2, count))
+        return draws | {"sd": spread, "value": draws["population_mean"] + spread * z}
+    # the scale matrix 4 diag(1 / a), 1 / a being gamma, and three degrees of freedom
+    scale = np.stack([np.full(count, s * s) for s in (SD_SCALE, lapse.sd_scale)])
+    root = np.sqrt(4.0 * scale * rng.standard_gamma(0.5, (2, count)))
+    first, second = (np.sqrt(rng.chisquare(df, count)) for df in (3, 2))
+    low = rng.standard_normal(count)
+    # (L L')^-1 with L = [[first, 0], [low, second]]
+    variance = (second**2 + low**2) / (first * second) ** 2 * root[0] ** 2
+    across = -low / (first * second**2) * root[0] * root[1]
+    of_rates = root[1] ** 2 / second**2
+    centre = rng.standard_normal(count)
+    z = rng.standard_normal((2, 2, count))
+    value = draws["population_mean"] + np.sqrt(variance) * z[0]
+    rest = np.sqrt(np.maximum(of_rates - across**2 / variance, 0.0))
+    coordinate = centre + across / np.sqrt(variance) * z[0] + rest * z[1]
+    rate = st.beta(lapse.prior.a, lapse.prior.b).ppf(ndtr(coordinate))
+    draws |= {"sd": np.sqrt(variance), "value": value, "lapse": rate, "centre": centre}
+    return draws | {"sd_of_rates": np.sqrt(of_rates), "across": across}
+
+
+def lapsing_population_moments(d: Decisions, model: rv.ChoiceModel) -> Moments:
+    """Of bounded functions, as values of groups that chose little have no variance.
+
+    Draws from the prior, weighed by the likelihood of two groups that chose between two actions.
+    """
+    noise, prior = model.noise, model.value_prior
+    assert isinstance(noise, Noise)
+    assert isinstance(prior, rv.Normal)
+    assert noise.lapse is not None
+    draws = with_lapses(prior, noise.lapse, np.random.default_rng(1), 1_000_000)
+    other = np.asarray(d.rows)[np.delete(np.arange(len(d.rows)), d.chosen_row), 0]
+    lead = np.asarray(d.rows)[d.chosen_row, 0] - other
+    logs = np.zeros(len(draws["sd"]))
+    rates = np.broadcast_to(draws["lapse"], draws["value"].shape)
+    for gap, group in zip(lead, np.asarray(d.groups), strict=True):
+        utility = gap * draws["value"][group]
+        p = expit(utility) if isinstance(noise, rv.LogitNoise) else ndtr(utility / np.sqrt(2.0))
+        logs += np.log(np.maximum((1.0 - rates[group]) * p + 0.5 * rates[group], 1e-300))
+    parts = [draws["population_mean"], np.log(draws["sd"]), draws["value"][0]]
+    if "across" in draws:
+        spread = draws["sd_of_rates"]
+        parts += [draws["centre"], np.log(spread), draws["across"] / draws["sd"] / spread]
+    parts.append(rates[0])
+    parts += [np.log(draws["prior_sd"])] if prior.infers_sd else []
+    return moments_of(np.exp(logs - logs.max()), *map(np.arctan, parts))
+
+
+def lapsing_population_columns(draws: Draws) -> Floats:
+    """The quantities of `lapsing_population_moments`."""
+    sd = np.sqrt(draws["population_covariance"][:, 0, 0])
+    found = [draws["population_mean"], np.log(sd), draws["value"][:, 0, 0]]
+    if "population_noise_mean" in draws:
+        across, variance = draws["population_noise_covariance"][:, 0].T
+        spread = np.sqrt(variance)
+        found += [draws["population_noise_mean"], np.log(spread), across / sd / spread]
+    rate = draws["lapse"]
+    found.append(rate if rate.ndim == 1 else rate[:, 0])
+    scale = [np.log(draws["prior_sd"])] if "prior_sd" in draws else []
+    return np.asarray(np.arctan(columns(*found, *scale)))
+
+
+def lapsing_population_oracles() -> list[Oracle]:
+    """Two groups of different size, under both noises, with one rate and with two."""
+    rng, found = np.random.default_rng(9), []
+    group = np.repeat([0, 1], [10, 8])
+    rows = rng.standard_normal((36, 1))
+    # the better action but for every third time: too often for lapses alone
+    chosen = (rows[1::2, 0] > rows[::2, 0]) ^ (np.arange(18) % 3 == 1)
+    d = Decisions(rows, np.arange(19) * 2, chosen.astype(int), groups=group)
+    for law, lapse, prior in itertools.product(
+        (rv.NormalNoise, rv.LogitNoise), (LAPSE, LAPSE_BY_GROUP), ("normal", "inferred sd")
+    ):
+        model = rv.ChoiceModel(
+            prior=prior_of(prior, MEAN_SD, 1.0),
+            noise=law(lapse=lapse),
+            groups=rv.Hierarchical(sd_scale=SD_SCALE),
+        )
+        exact = cache(partial(lapsing_population_moments, d, model))
+        found.append(
+            Oracle("two groups that lapse", model, d, d + d, lapsing_population_columns, exact)
+        )
+    return found
+
+
 def two_labelled_actions(
     d: Decisions, model: rv.ChoiceModel, exact: Callable[[], Moments]
 ) -> Oracle:
@@ -486,52 +650,72 @@ def transition_moments(model: rv.ChoiceModel) -> Moments:
     gap = np.linspace(-90.0, 90.0, 18_001)
     first = Decisions([[1.0], [0.0]], [0, 2], [0])  # better by the coefficient, and chosen
     # beyond what is computed, logs go on as they are to the last digit that matters here
-    log_p = rv.log_likelihood(first, gap[:, None], noise)[:, 0]
+    log_p = rv.log_likelihood(first, gap[:, None], type(noise)() if noise.lapse else noise)[:, 0]
 
-    def log_chosen(lead: Floats) -> Floats:
-        return np.asarray(np.interp(lead, gap, log_p))
+    def log_chosen(lead: Floats, rate: float) -> Floats:
+        found = np.interp(lead, gap, log_p)
+        return np.asarray(
+            found if rate == 0.0 else np.logaddexp(np.log1p(-rate) + found, np.log(0.5 * rate))
+        )
 
+    # even quantiles of the rate's prior, so that each has the same weight
+    rates = np.zeros(1)
+    if noise.lapse is not None:
+        beta = st.beta(noise.lapse.prior.a, noise.lapse.prior.b)
+        rates = beta.ppf((np.arange(60) + 0.5) / 60)
     prior: Any = model.prior
     if prior.infers_sd:
-        s, step = dense_at_zero(1500)
+        s, step = dense_at_zero(400 if noise.lapse else 1500)
         log_prior, mean, square = integrate_scale(2.0 * s**2, 1, prior.sd.scale)
     else:
-        s = np.linspace(-12.0, 12.0, 1201)
+        s = np.linspace(-12.0, 12.0, 301 if noise.lapse else 1201)
         step, log_prior = np.zeros_like(s), -(s**2) / prior.sd**2
-    logit = np.linspace(-30.0, 30.0, 1501)
+    logit = np.linspace(-30.0, 30.0, 301 if noise.lapse else 1501)
     p, rest = 1.0 / (1.0 + np.exp(-logit)), 1.0 / (1.0 + np.exp(logit))
     # in state 0 the first action leads by 2 p s, in state 1 by 2 s
     lead = 2.0 * p * s[:, None]
-    logs = (
+    known = (
         (log_prior + step)[:, None]
         + (CONCENTRATION + NEXT_STATE_COUNTS[0]) * np.log(p)
         # and the logit's Jacobian, p (1 - p)
         + (CONCENTRATION + NEXT_STATE_COUNTS[1]) * np.log(rest)
-        + ACTION_COUNTS[0, 0] * log_chosen(lead)
-        + ACTION_COUNTS[0, 1] * log_chosen(-lead)
-        + (ACTION_COUNTS[1, 0] * log_chosen(2.0 * s))[:, None]
-        + (ACTION_COUNTS[1, 1] * log_chosen(-2.0 * s))[:, None]
     )
-    weight = np.exp(logs - logs.max())
-    weight /= weight.sum()
+    logs = np.stack(
+        [
+            known
+            + ACTION_COUNTS[0, 0] * log_chosen(lead, rate)
+            + ACTION_COUNTS[0, 1] * log_chosen(-lead, rate)
+            + (ACTION_COUNTS[1, 0] * log_chosen(2.0 * s, rate))[:, None]
+            + (ACTION_COUNTS[1, 1] * log_chosen(-2.0 * s, rate))[:, None]
+            for rate in rates
+        ]
+    )
+    by_rate = np.exp(logs - logs.max())
+    by_rate /= by_rate.sum()
+    weight, over_rate = by_rate.sum(axis=0), by_rate.sum(axis=(1, 2))
     over_s, over_p = weight.sum(axis=1), weight.sum(axis=0)
-    means = np.array([over_s @ s, over_p @ p, s @ weight @ p])
-    squares = np.array([over_s @ s**2, over_p @ p**2, s**2 @ weight @ p**2])
-    found = means, np.sqrt(squares - means**2)
+    means = [over_s @ s, over_p @ p, s @ weight @ p]
+    squares = [over_s @ s**2, over_p @ p**2, s**2 @ weight @ p**2]
+    if noise.lapse is not None:
+        means.append(over_rate @ rates)
+        squares.append(over_rate @ rates**2)
+    found = np.array(means), np.sqrt(np.array(squares) - np.array(means) ** 2)
     return with_scale(found, over_s, mean, square) if prior.infers_sd else found
 
 
 def transition_columns(draws: Draws) -> Floats:
     """The quantities of `transition_moments`; of the cells, the first one is p."""
     value, p = draws["value"][:, 0], draws["transition"][:, 0]
-    scale = [np.log(draws["prior_sd"])] if "prior_sd" in draws else []
-    return columns(value, p, value * p, *scale)
+    rest = [draws["lapse"]] if "lapse" in draws else []
+    rest += [np.log(draws["prior_sd"])] if "prior_sd" in draws else []
+    return columns(value, p, value * p, *rest)
 
 
 def transition_oracles() -> list[Oracle]:
-    """Under both noises, with both priors."""
+    """Under all noises, with both priors."""
     found = []
-    for noise in NOISES.values():
+    lapsing = (rv.NormalNoise(lapse=LAPSE), rv.LogitNoise(lapse=LAPSE))
+    for noise in (*NOISES.values(), *lapsing):
         for prior in ("normal", "inferred sd"):
             model = rv.ChoiceModel(
                 prior=prior_of(prior, 6.0**0.5),
@@ -725,6 +909,7 @@ ORACLES = [
     *lapse_oracles(),
     *correlated_oracles(),
     *population_oracles(),
+    *lapsing_population_oracles(),
     *transition_oracles(),
     *ranking_oracles(),
     *luce_oracles(),

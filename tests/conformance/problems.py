@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,8 @@ from revealed.models.correlated_noise import ResolvedNoise, resolve_noise
 from revealed.models.likelihood import posterior_mode
 from revealed.models.noise import Noise
 from revealed.models.priors import resolve_prior
-from revealed.samplers.hierarchical import scale_groups
 from revealed.samplers.model_kind import Model, ModelKind, kind_of
+from revealed.samplers.population_prior import scale_groups
 from revealed.samplers.ranking_hmc import MARGIN_PRIOR_SD, SPREAD_PRIOR_SD
 from tests.support.cases import mdp_offers, ragged_offers
 from tests.support.logistic_noise import LogisticNoise
@@ -159,6 +159,8 @@ def is_nearly_normal(d: Decisions, noise: Noise) -> bool:
 
 # needs a block that sums to zero
 TRANSLATING = ("px-translate", "px-both")
+# slow where scales matter, as they do with ragged features and a wide prior
+AUGMENTATION = ("da", "px-scale", *TRANSLATING)
 # certifies its draws only where the posterior is close to normal
 NEARLY_NORMAL = ("laplace",)
 
@@ -194,10 +196,10 @@ def choice_problems() -> list[Problem]:
 
 
 def choices_with_lapses(
-    name: str, noise: Noise, offers: Decisions, sd: float, **of: Any
+    name: str, noise: Noise, offers: Decisions, prior: rv.Normal | rv.Flat, **of: Any
 ) -> Problem:
-    """Ranked are coefficients, the rate of lapses, and their log-likelihood."""
-    model: rv.ChoiceModel = rv.ChoiceModel(prior=rv.Normal(sd), noise=noise)
+    """Ranked are coefficients, the rate of lapses, their log-likelihood and the prior sd."""
+    model: rv.ChoiceModel = rv.ChoiceModel(prior=prior, noise=noise)
     assert noise.lapse is not None
     beta, sizes = noise.lapse.prior, offers.sizes
 
@@ -214,21 +216,66 @@ def choices_with_lapses(
     def rank(data: Any, draws: Draws) -> Floats:
         known = rv.KnownLapse(noise, draws["lapse"])
         fit = rv.log_likelihood(data, draws["value"], known).sum(axis=1)
-        return columns(draws["value"], draws["lapse"], fit)
+        return columns(draws["value"], draws["lapse"], fit, *scale_column(draws))
+
+    return Problem(name, model, draw, observe, rank, **of)
+
+
+def choices_by_habit(name: str, noise: Noise, offers: Decisions, sd: float, **of: Any) -> Problem:
+    """Ranked are coefficients, the rate of lapses, habits, and their log-likelihood."""
+    model: rv.ChoiceModel = rv.ChoiceModel(prior=rv.Normal(sd), noise=noise)
+    assert noise.lapse is not None
+    assert offers.actions is not None
+    labels, of_row = np.unique(offers.actions, return_inverse=True)
+    beta = noise.lapse.prior
+
+    def draw(rng: np.random.Generator) -> Draws:
+        rate, habit = rng.beta(beta.a, beta.b), rng.dirichlet(np.ones(len(labels)))
+        unknown = {"lapse": np.array([rate]), "habit": habit[None]}
+        return draw_value(rng, model.prior, offers) | unknown
+
+    def observe(rng: np.random.Generator, truth: Draws) -> Any:
+        seen = choose(rng, offers, truth["value"][0], noise)
+        assert seen.chosen is not None
+        chosen = seen.chosen.copy()
+        for t in np.flatnonzero(rng.random(len(offers)) < truth["lapse"][0]):
+            weights = truth["habit"][0][of_row[offers.start[t] : offers.start[t + 1]]]
+            chosen[t] = rng.choice(len(weights), p=weights / weights.sum())
+        return offers.with_choices(chosen)
+
+    def rank(data: Any, draws: Draws) -> Floats:
+        habit = dict(zip(labels.tolist(), draws["habit"].T, strict=True))
+        known = rv.KnownLapse(noise, draws["lapse"], habit)
+        fit = rv.log_likelihood(data, draws["value"], known).sum(axis=1)
+        return columns(draws["value"], draws["lapse"], draws["habit"], fit)
 
     return Problem(name, model, draw, observe, rank, **of)
 
 
 LAPSE = rv.Lapse(rv.Beta(2.0, 8.0))
 """Wide enough that few decisions say something of the rate."""
+LAPSE_BY_GROUP = rv.Lapse(rv.Beta(2.0, 8.0), by="group", sd_scale=0.5)
+"""With an sd of rates whose prior is not that of the values' sds."""
 
 
 def lapse_problems() -> list[Problem]:
-    """Ragged offers under both noises."""
-    few = ragged_offers(2, 15, seed=3)
+    """Ragged offers under both noises; with habits, of labels that are not always offered."""
+    few, habit = ragged_offers(2, 15, seed=3), replace(LAPSE, to="habit")
+    named = labelled_offers(15, 3, features=2, actions="abc")
+    mdp, normal = mdp_offers(5, 3, 20, seed=1), rv.NormalNoise(lapse=LAPSE)
     return [
-        choices_with_lapses("lapses", law(lapse=LAPSE), few, 2.0)
-        for law in (rv.NormalNoise, rv.LogitNoise)
+        choices_with_lapses("mdp", normal, mdp, prior_of("normal"), only=AUGMENTATION),
+        *(
+            choices_with_lapses(
+                "lapses", law(lapse=LAPSE), few, prior_of(prior), not_for=AUGMENTATION
+            )
+            for prior in ("normal", "inferred sd")
+            for law in (rv.NormalNoise, rv.LogitNoise)
+        ),
+        *(
+            choices_by_habit("habits", law(lapse=habit), named, 2.0)
+            for law in (rv.NormalNoise, rv.LogitNoise)
+        ),
     ]
 
 
@@ -314,12 +361,19 @@ def correlated_choices(scale: str, prior: str) -> Problem:
 SD_SCALE = 1.0  # of a population's sds under their prior
 
 
-def draw_population_covariance(rng: np.random.Generator, scale_group: Ints) -> Floats:
+def draw_population_covariance(
+    rng: np.random.Generator, scale_group: Ints, of_lapses: float | None = None
+) -> Floats:
     """(width, width) covariance of the population, from its prior.
 
-    scale_group: (width,) which coefficients share a scale.
+    scale_group: (width,) which coefficients share a scale. of_lapses: the scale of one more, that
+    of the coordinate of lapses.
     """
-    a = (1.0 / SD_SCALE**2) / rng.standard_gamma(0.5, scale_group.max() + 1)
+    scale = np.full(scale_group.max() + 1, SD_SCALE)
+    if of_lapses is not None:
+        scale_group = np.append(scale_group, len(scale))
+        scale = np.append(scale, of_lapses)
+    a = (1.0 / scale**2) / rng.standard_gamma(0.5, len(scale))
     return draw_inverse_wishart(
         rng, SD_PRIOR_DF + len(scale_group) - 1.0, np.diag(2.0 * SD_PRIOR_DF / a[scale_group])
     )
@@ -330,7 +384,8 @@ def population(
 ) -> Problem:
     """Ranked are mean, sds, correlations, the first group, the last one's distance, the prior sd.
 
-    And the entries of a noise covariance.
+    And the entries of a noise covariance; and the rate of lapses, or those of the first group and
+    of the median one, with the sd of their coordinates and its correlation.
     """
     whole = by_group[0]
     for more in by_group[1:]:
@@ -347,10 +402,15 @@ def population(
     free = resolve_prior(rv.Normal(1.0), offers)
     basis, width = free.basis, free.basis.shape[1]
     noise = resolve_noise(law, offers) if isinstance(law, rv.CorrelatedNoise) else None
+    lapse: rv.Lapse | None = getattr(law, "lapse", None)
 
     def draw(rng: np.random.Generator) -> Draws:
         drawn = draw_value(rng, model.value_prior, offers)
         mean = drawn.pop("value")
+        if lapse is not None and lapse.by == "group":
+            return drawn | draw_with_rates(rng, mean)
+        if lapse is not None:
+            drawn["lapse"] = np.array([rng.beta(lapse.prior.a, lapse.prior.b)])
         covariance = draw_population_covariance(rng, scale_groups(free))
         root = basis @ np.linalg.cholesky(covariance)
         if noise is not None:
@@ -359,6 +419,26 @@ def population(
             "population_mean": mean,
             "population_covariance": (basis @ covariance @ basis.T)[None],
             "value": (mean + rng.standard_normal((len(by_group), width)) @ root.T)[None],
+        }
+
+    def draw_with_rates(rng: np.random.Generator, mean: Floats) -> Draws:
+        """Values and coordinates of rates together, by their joint law."""
+        assert lapse is not None
+        covariance = draw_population_covariance(rng, scale_groups(free), lapse.sd_scale)
+        both = np.zeros((len(basis) + 1, width + 1))
+        both[:-1, :-1], both[-1, -1] = basis, 1.0
+        centre = np.append(mean, rng.standard_normal())
+        root = both @ np.linalg.cholesky(covariance)
+        each = centre + rng.standard_normal((len(by_group), width + 1)) @ root.T
+        covariance = both @ covariance @ both.T
+        rates = st.beta(lapse.prior.a, lapse.prior.b).ppf(st.norm.cdf(each[:, -1]))
+        return {
+            "population_mean": mean,
+            "population_covariance": covariance[None, :-1, :-1],
+            "population_noise_mean": centre[None, -1:],
+            "population_noise_covariance": covariance[None, -1:],
+            "value": each[None, :, :-1],
+            "lapse": rates[None],
         }
 
     def observe(rng: np.random.Generator, truth: Draws) -> Any:
@@ -370,7 +450,12 @@ def population(
         else:
             assert isinstance(law, Noise)
             utility = utility + law.sample(rng, len(utility))
-        return offers.with_choices(best_rows(offers, utility))
+        chosen = np.array(best_rows(offers, utility))
+        if lapse is not None:
+            rate = truth["lapse"][0] if lapse.by == "all" else truth["lapse"][0, group]
+            blind = rng.random(len(offers)) < rate
+            chosen = np.where(blind, rng.integers(0, offers.sizes), chosen)
+        return offers.with_choices(chosen)
 
     def rank(data: Any, draws: Draws) -> Floats:
         mean = draws["population_mean"] @ basis
@@ -380,6 +465,14 @@ def population(
         correlation = covariance[:, 1:, 0] / sd[:, 1:] / sd[:, :1]
         distance = ((values[:, -1] - mean) ** 2).sum(axis=1)
         entries = [] if noise is None else [covariance_entries(draws, noise.scale)]
+        if lapse is not None and lapse.by == "all":
+            entries.append(draws["lapse"])
+        elif lapse is not None:
+            rest = draws["population_noise_covariance"][:, 0]
+            sd_of_rates = np.sqrt(rest[:, -1])
+            with_first = rest[:, :-1] @ basis[:, 0] / sd_of_rates / sd[:, 0]
+            entries += [draws["lapse"][:, 0], draws["population_noise_mean"]]
+            entries += [sd_of_rates, with_first]
         found = (mean, sd, correlation, values[:, 0], distance, *entries)
         return columns(*found, *scale_column(draws))
 
@@ -403,6 +496,11 @@ def population_problems() -> list[Problem]:
             *(population(name, prior, law, few) for name, law in NOT_NORMAL.items()),
             population("trace", prior, correlated_law("trace"), labelled),
             population("first", prior, correlated_law("first"), labelled),
+            *(
+                population(f"lapses by {lapse.by}", prior, law(lapse=lapse), features)
+                for lapse in (LAPSE, LAPSE_BY_GROUP)
+                for law in (rv.NormalNoise, rv.LogitNoise)
+            ),
         ]
     return found
 
@@ -412,9 +510,12 @@ def population_problems() -> list[Problem]:
 STATES, ACTIONS, DECISIONS, CONCENTRATION = 3, 2, 15, 0.8
 
 
-def unknown_transitions(prior: str, noise: str) -> Problem:
-    """Ranked are values, rows, and the log-likelihoods of choices and of transitions."""
-    law = NOISES[noise]
+def unknown_transitions(prior: str, law: Noise) -> Problem:
+    """Ranked are values, rows, and the log-likelihoods of choices and of transitions.
+
+    And the rate of lapses.
+    """
+    lapse = law.lapse
     model = rv.ChoiceModel(
         prior=prior_of(prior, 6.0**0.5), noise=law, transitions=rv.Dirichlet(CONCENTRATION)
     )
@@ -423,7 +524,10 @@ def unknown_transitions(prior: str, noise: str) -> Problem:
 
     def draw(rng: np.random.Generator) -> Draws:
         rows = rng.dirichlet(np.full(STATES, CONCENTRATION), size=(STATES, ACTIONS))
-        return draw_value(rng, model.prior, some) | {"transition": rows.reshape(1, -1)}
+        drawn = draw_value(rng, model.prior, some) | {"transition": rows.reshape(1, -1)}
+        if lapse is not None:
+            drawn["lapse"] = np.array([rng.beta(lapse.prior.a, lapse.prior.b)])
+        return drawn
 
     def observe(rng: np.random.Generator, truth: Draws) -> Any:
         rows = truth["transition"].reshape(STATES, ACTIONS, STATES)
@@ -432,6 +536,8 @@ def unknown_transitions(prior: str, noise: str) -> Problem:
         for _ in range(DECISIONS):
             utility = rows[states[-1]] @ truth["value"][0] + law.sample(rng, ACTIONS)
             actions.append(int(np.argmax(utility)))
+            if lapse is not None and rng.random() < truth["lapse"][0]:
+                actions[-1] = int(rng.integers(ACTIONS))
             states.append(int(rng.choice(STATES, p=rows[states[-1], actions[-1]])))
         path = Trajectory(np.array(states[:-1]), np.array(actions))
         return rv.Trajectories(path, STATES, ACTIONS)
@@ -441,10 +547,14 @@ def unknown_transitions(prior: str, noise: str) -> Problem:
         rows = draws["transition"].reshape(-1, STATES, ACTIONS, STATES)
         utility = np.einsum("sxay,sy->sxa", rows, draws["value"])
         lead = utility[:, path.states, path.actions] - utility[:, path.states, 1 - path.actions]
-        chosen = rv.log_likelihood(gap, lead.reshape(-1, 1), law).reshape(lead.shape)
+        known: Any = law
+        if lapse is not None:
+            known = rv.KnownLapse(law, np.repeat(draws["lapse"], lead.shape[1]))
+        chosen = rv.log_likelihood(gap, lead.reshape(-1, 1), known).reshape(lead.shape)
         followed = rows[:, path.states[:-1], path.actions[:-1], path.states[1:]]
         fits = (chosen.sum(axis=1), np.log(followed).sum(axis=1))
-        return columns(draws["value"], draws["transition"], *fits, *scale_column(draws))
+        rate = [] if lapse is None else [draws["lapse"]]
+        return columns(draws["value"], draws["transition"], *fits, *rate, *scale_column(draws))
 
     return Problem(f"{STATES} states, {ACTIONS} actions", model, draw, observe, rank)
 
@@ -548,7 +658,11 @@ PROBLEMS = [
         for scale in ("trace", "first")
     ),
     *population_problems(),
-    *(unknown_transitions(prior, noise) for noise in NOISES for prior in ("normal", "inferred sd")),
+    *(
+        unknown_transitions(prior, law)
+        for law in (*NOISES.values(), rv.NormalNoise(lapse=LAPSE), rv.LogitNoise(lapse=LAPSE))
+        for prior in ("normal", "inferred sd")
+    ),
     *(
         games(name, spread, teams=name == "teams", ties=name != "no ties")
         for spread in (None, 1.5)

@@ -46,6 +46,8 @@ def data_sets(pair: Pair, long: bool) -> int:
     """How many data sets are drawn for a pair."""
     if not long:
         quick = pair.kind.prior == "normal" or pair.entry.name != "ghk-hmc"
+        # with lapses exact posteriors and the joint chain are quicker
+        quick = quick and pair.kind.lapses == "no"
         return SHORT.get(pair.entry.name, 0) if quick else 0
     count = LONG.get(pair.entry.name, 1_000)
     return count // 2 if pair.kind.noise == "other" else count
@@ -67,7 +69,7 @@ CASES = [
     for long in (False, True)
     for pair in pairs()
     for i, problem in enumerate(problems_for(pair))
-    for variant in variants(pair.entry)
+    for variant in variants(pair)
     if long or (i == 0 and is_default(variant) and data_sets(pair, long))
 ]
 

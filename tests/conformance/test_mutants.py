@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import revealed as rv
 from revealed.kernels.group_values import draw_group_values
 from revealed.kernels.noise import NORMAL
 from revealed.samplers import hierarchical
@@ -74,6 +75,11 @@ def fix_rows(sampler: Any) -> Any:
 def narrow_noise(sampler: Any) -> Any:
     """The noise of a plug-in, ten times as narrow."""
     return replace(sampler, noise=LogisticNoise(0.06).kernel())
+
+
+def rate_without_prior(sampler: Any) -> Any:
+    """The rate of lapses is drawn as if its prior were next to nothing."""
+    return replace(sampler, lapse=replace(sampler.lapse, prior=rv.Beta(0.1, 0.1)))
 
 
 def normal_noise(sampler: Any) -> Any:
@@ -217,6 +223,13 @@ MUTANTS = [
         always=False,
     ),
     Mutant(
+        "a rate of lapses drawn without its prior",
+        "px-both: lapses",
+        rate_without_prior,
+        300,
+        always=False,
+    ),
+    Mutant(
         "normal noise in place of Gumbel's",
         "composite: logit noise",
         normal_noise,
@@ -244,7 +257,7 @@ BY_NAME = {str(pair): pair for pair in pairs()}
     ],
 )
 def test_wrong_sampler_is_caught(mutant: Mutant, pair: Pair, problem: Problem) -> None:
-    options = variants(pair.entry)[0][1]
+    options = variants(pair)[0][1]
     with mutant.context():
         if mutant.by == "ranks":
             found: Any = ranks(pair, problem, options, mutant.count, 4, mutant.spoil)

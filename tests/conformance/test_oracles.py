@@ -6,6 +6,7 @@ The long runs see an error of a mean of about 2 % of the posterior sd, and the s
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from tests.conformance.cases import (
     Pair,
+    Spoil,
     build,
     case,
     fit,
@@ -50,11 +52,27 @@ SLOWER_NOISE = {"hierarchical": 2, "ibis": 2}
 def draw_count(pair: Pair, long: bool) -> int:
     """How many draws of a pair are compared with the exact posterior."""
     count = COUNTS.get(pair.entry.name, (40_000, 200_000))[long]
+    # every label is a coefficient more, of every particle
+    if pair.kind.lapses == "habit" and pair.entry.name == "ibis":
+        count //= 2
+    # each of these is followed by its prior sd
+    if pair.entry.name == "hierarchical-hmc" and pair.kind.lapses != "no":
+        count //= 3 if pair.kind.prior == "inferred sd" else 1
     return count // SLOWER_NOISE.get(pair.entry.name, 5) if pair.kind.noise == "other" else count
 
 
-def many_draws(pair: Pair, oracle: Oracle, options: dict[str, Any], count: int, data: Any) -> Draws:
-    """So many draws by one chain, or by independent sets of particles, one after the other."""
+def many_draws(
+    pair: Pair,
+    oracle: Oracle,
+    options: dict[str, Any],
+    count: int,
+    data: Any,
+    spoil: Spoil | None = None,
+) -> Draws:
+    """So many draws by one chain, or by independent sets of particles, one after the other.
+
+    spoil: makes a wrong sampler of the right one, of a chain.
+    """
     rng = np.random.default_rng(1)
     if pair.entry.build is None:
         post = fit(data, oracle.model, pair.entry.name, count, seed=1)
@@ -68,6 +86,7 @@ def many_draws(pair: Pair, oracle: Oracle, options: dict[str, Any], count: int, 
         made = {name: np.concatenate([each[name] for each in sets]) for name in sets[0]}
         return named(oracle.model, data, made)
     sampler = build(pair, oracle.model, data, options, count)
+    sampler = spoil(sampler) if spoil else sampler
     name = pair.entry.name
     made, _ = warmed_up_draws(rng, sampler, WARMUP.get(name, 1_000), count, THIN.get(name, 1))
     return named(oracle.model, data, made)
@@ -94,7 +113,7 @@ CASES = [
     for long in (False, True)
     for pair in pairs()
     for i, oracle in enumerate(oracles_for(pair))
-    for variant in variants(pair.entry)
+    for variant in variants(pair)
     # the short run only where it runs always
     if long or (i == 0 and is_default(variant))
 ]
@@ -120,9 +139,31 @@ def test_moments_are_exact(pair: Pair, oracle: Oracle, options: dict[str, Any], 
 )
 def test_everything_seen_twice_is_caught(pair: Pair, oracle: Oracle) -> None:
     """The check has power on every pair: here for a posterior of about 0.7 of its width."""
-    options = variants(pair.entry)[0][1]
+    options = variants(pair)[0][1]
     # with the short run of hierarchical groups the difference is five standard errors, not seven
     count = min(4 * draw_count(pair, long=False), draw_count(pair, long=True))
     draws = many_draws(pair, oracle, options, count, oracle.twice)
     with must_fail("everything that was seen counts twice"):
+        assert_moments(oracle.columns(draws), oracle.exact())
+
+
+def habits_of_all_labels(sampler: Any) -> Any:
+    """Habits are shared among all labels, also those that a decision does not offer."""
+    habit = sampler.noise.habit
+    wrong = habit._replace(offered=np.ones_like(habit.offered))
+    return replace(sampler, noise=sampler.noise._replace(habit=wrong))
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        case(pair, "mutants", pair, slow=pair.kind.noise != "logit")
+        for pair in pairs()
+        if pair.kind.lapses == "habit" and pair.entry.name == "composite"
+    ],
+)
+def test_habits_that_are_not_normalised_over_the_actions_offered_are_caught(pair: Pair) -> None:
+    (oracle,) = oracles_for(pair)
+    draws = many_draws(pair, oracle, {}, 40_000, oracle.data, habits_of_all_labels)
+    with must_fail("habits that are not normalised over the actions offered"):
         assert_moments(oracle.columns(draws), oracle.exact())

@@ -19,6 +19,7 @@ from revealed.kernels.group_blocks import BLOCKS
 from revealed.kernels.hierarchical_hmc import joint_log_density, make_hierarchical_workspace
 from revealed.kernels.population import SD_PRIOR_DF
 from revealed.kernels.precision_root import pack_precision, unpack_precision
+from revealed.models.lapse import with_noise_coordinates
 from revealed.models.noise import Noise
 from revealed.models.priors import resolve_prior
 from revealed.samplers import hierarchical_hmc
@@ -81,12 +82,21 @@ def problem(by_group: list[Decisions], noise: Noise = LOGIT, seed: int = 1) -> P
     """With a centre and a metric of theta that mix all of its coordinates."""
     rng = np.random.default_rng(seed)
     whole, group = joined(by_group)
-    prior = resolve_prior(PRIOR, whole)
-    sampler = HierarchicalHMCSampler.build(whole, group, prior, SCALE, noise.law())
+    prior, kernel = resolve_prior(PRIOR, whole), noise.kernel()
+    # rates of lapses by group are a coefficient more
+    own = 1 if noise.lapse is not None and noise.lapse.by == "group" else 0
+    sampler = HierarchicalHMCSampler.build(
+        with_noise_coordinates(whole, own),
+        group,
+        prior.with_standard_normal(own),
+        SCALE,
+        kernel,
+        own,
+    )
     width, count = sampler.width, sampler.n_groups
     root = rng.standard_normal((count, width, width))
     stand_ins = StandIns(root @ root.swapaxes(1, 2), rng.standard_normal((count, width)))
-    size = 2 * width + width * (width - 1) // 2
+    size = 2 * width + width * (width - 1) // 2 + sampler.shared
     target = sampler.make_target(
         sampler.prior,
         0.3 * rng.standard_normal(size),
@@ -94,7 +104,7 @@ def problem(by_group: list[Decisions], noise: Noise = LOGIT, seed: int = 1) -> P
         stand_ins,
     )
     x = 0.7 * rng.standard_normal(size + sampler.n_lanes * width)
-    work = make_hierarchical_workspace(sampler.batches, width)
+    work = make_hierarchical_workspace(sampler.batches, width, sampler.shared)
     return Problem(sampler, target, work, x, stand_ins)
 
 
@@ -121,7 +131,11 @@ FEW = {
 }
 
 
-@pytest.mark.parametrize("noise", [LOGIT, LogisticNoise(0.6)], ids=["logit", "logistic"])
+LAPSES = {by: rv.LogitNoise(lapse=rv.Lapse(by=by)) for by in ("all", "group")}
+NOISES = {"logit": LOGIT, "logistic": LogisticNoise(0.6)} | LAPSES
+
+
+@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
 @pytest.mark.parametrize("name", FEW)
 def test_gradient_is_that_of_the_density(name: str, noise: Noise) -> None:
     """Of theta, of every group's z, and of the groups that fill up the last block of eight."""
@@ -276,7 +290,7 @@ def test_curvatures_are_minus_second_derivatives() -> None:
     by_group = simulated(5, 8)
     given = problem(by_group)
     values = unfold(given, given.x)[2]
-    found = group_curvatures(given.sampler.batches, values, np.full(2, 0.01))
+    found = group_curvatures(given.sampler.batches, values, np.empty(0), np.full(2, 0.01))
     exact = [
         -rv.models.likelihood.derivatives(d, v, LOGIT)[2]
         for d, v in zip(by_group, values, strict=True)

@@ -532,8 +532,17 @@ def assert_refused_as_corrupt(path: Path, content: bytes) -> None:
     ) as caught:
         read_file(path)
     assert "\n" not in str(caught.value)
+    assert "rv.read_file reads" not in str(caught.value)
     if "the table" not in str(caught.value):  # text that parses, but is no table of decisions
         assert str(caught.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".dta", ".parquet"])
+def test_file_of_another_format_is_refused_with_what_reads_it(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"moves{suffix}"
+    path.write_bytes(b"PK\x03\x04")
+    with pytest.raises(ValueError, match=f"not a CSV file .*; rv.read_file reads {suffix} files$"):
+        read_csv(path)
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv.gz"])

@@ -6,7 +6,7 @@ import pytest
 from revealed._types import Floats
 from revealed.kernels import choice_exact, mean_probabilities
 
-STATED_ERROR = 2e-8
+STATED_ERROR = 3e-7
 
 
 def difference(mu: Floats, size: int) -> float:

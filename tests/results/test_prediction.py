@@ -25,7 +25,7 @@ votes = importlib.import_module("revealed.results.votes")
 policies = importlib.import_module("revealed.results.policy")
 ROOT_TWO = np.sqrt(2.0)
 
-KERNEL_ERROR = 2e-8
+KERNEL_ERROR = 3e-7
 """What `kernels/mean_probabilities.py` says its probabilities are off by at most."""
 
 

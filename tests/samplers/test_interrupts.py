@@ -79,6 +79,14 @@ def test_what_stopped_loops_have_written_is_not_used(monkeypatch: pytest.MonkeyP
     np.testing.assert_array_equal(partial.draws["value"], whole.draws["value"][:, :count])
 
 
+def test_loops_of_python_stop_between_two_passes_over_the_decisions() -> None:
+    """A search for the mode makes many passes, and a pass over very many decisions takes a while."""
+    d = features()
+    with stopped_loops(), pytest.raises(LoopsStopped):
+        rv.log_likelihood(d, [1.0, 0.0, 0.0])
+    assert np.isfinite(rv.log_likelihood(d, [1.0, 0.0, 0.0])).all()
+
+
 def test_stops_are_seen_by_those_who_began_before() -> None:
     stops = count_stops()
     assert not stopped_since(stops)

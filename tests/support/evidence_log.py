@@ -17,7 +17,7 @@ import platform
 import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.stats as st
@@ -42,6 +42,12 @@ MODELS = {
     "choices, logit noise": "fit",
     "choices, normal noise with lapses": "fit",
     "choices, logit noise with lapses": "fit",
+    "choices, normal noise with lapses by habit": "fit",
+    "choices, logit noise with lapses by habit": "fit",
+    "unknown transitions, normal noise with lapses": "fit",
+    "unknown transitions, logit noise with lapses": "fit",
+    "population, normal noise with lapses": "fit",
+    "population, logit noise with lapses": "fit",
     "population, logit noise": "fit",
     "unknown transitions, logit noise": "fit",
     "population, another noise": "fit",
@@ -50,6 +56,7 @@ MODELS = {
     "scikit-learn classifier": "sklearn.ChoiceClassifier",
 }
 """Each model, and the public name that infers it."""
+LAPSES_BY: tuple[Literal["all", "group"], ...] = ("all", "group")
 SCORED = ("oracle", "Geweke", "agreement")  # ways of proof whose measure is a z
 PARTS = "what samplers rest on"
 # folders that no other folder imports: tests/project/test_imports.py
@@ -147,8 +154,11 @@ def fitting_functions() -> list[str]:
 
 def model_name(kind: ModelKind) -> str:
     """What the certificate calls a kind of model; that of separate groups is of each of them."""
-    if kind.lapses == "lapses":
-        return f"choices, {kind.noise} noise with lapses"
+    if kind.lapses != "no":
+        whose = "population" if kind.groups == "hierarchical" else "choices"
+        whose = "unknown transitions" if kind.data == "trajectories" else whose
+        by = " by habit" if kind.lapses == "habit" else ""
+        return f"{whose}, {kind.noise} noise with lapses{by}"
     if kind.data == "rankings":
         return "rankings" if kind.noise == "normal" else "rankings, logit noise"
     if kind.noise in ("logit", "other"):
@@ -201,8 +211,13 @@ def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:
             for prior in (normal, flat, inferred)
         ),
         *(
-            (plain, rv.ChoiceModel(prior=normal, noise=law))
+            (plain, rv.ChoiceModel(prior=prior, noise=law))
+            for prior in (normal, inferred)
             for law in (rv.NormalNoise(lapse=rv.Lapse()), rv.LogitNoise(lapse=rv.Lapse()))
+        ),
+        *(
+            (labelled, rv.ChoiceModel(prior=normal, noise=law(lapse=rv.Lapse(to="habit"))))
+            for law in (rv.NormalNoise, rv.LogitNoise)
         ),
         *(
             (labelled, rv.ChoiceModel(prior=prior, noise=noise))
@@ -210,13 +225,27 @@ def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:
         ),
         *(
             (seen, rv.ChoiceModel(prior=prior, noise=law, transitions=rv.Dirichlet()))
-            for law in (rv.NormalNoise(), rv.LogitNoise())
+            for law in (
+                *(rv.NormalNoise(), rv.LogitNoise()),
+                *(rv.NormalNoise(lapse=rv.Lapse()), rv.LogitNoise(lapse=rv.Lapse())),
+            )
             for prior in (normal, inferred)
         ),
         *(
             (labelled, rv.ChoiceModel(prior=prior, noise=law, groups=rv.Hierarchical()))
             for prior in (normal, inferred)
             for law in (rv.NormalNoise(), rv.LogitNoise(), noise)
+        ),
+        *(
+            (
+                labelled,
+                rv.ChoiceModel(
+                    prior=prior, noise=law(lapse=rv.Lapse(by=by)), groups=rv.Hierarchical()
+                ),
+            )
+            for prior in (normal, inferred)
+            for law in (rv.NormalNoise, rv.LogitNoise)
+            for by in LAPSES_BY
         ),
         *(
             (games, rv.RankingModel(prior=prior, noise=law))

@@ -37,7 +37,7 @@ def choose_prior(
     return Normal(HalfStudentT() if infer_prior_sd else prior_sd, sum_to_zero=zero)
 
 
-def choose_noise(noise: str, base: str | None, lapse: bool = False) -> Any:
+def choose_noise(noise: str, base: str | None, lapse: str | None = None) -> Any:
     """The noise that the options ask for."""
     from revealed.models.correlated_noise import CorrelatedNoise
     from revealed.models.lapse import Lapse
@@ -46,13 +46,13 @@ def choose_noise(noise: str, base: str | None, lapse: bool = False) -> Any:
     if noise not in ("normal", "logit", "correlated"):
         raise ValueError(f"--noise must be normal, logit or correlated; it is {noise!r}")
     if noise == "correlated":
-        if lapse:
+        if lapse is not None:
             raise ValueError("--lapse goes with --noise normal or logit")
         return CorrelatedNoise(base=base)
     if base is not None:
         raise ValueError("--base goes with --noise correlated; give both, or neither")
     law = LogitNoise if noise == "logit" else NormalNoise
-    return law(lapse=Lapse() if lapse else None)
+    return law(lapse=None if lapse is None else Lapse(to=lapse))
 
 
 def choose_groups(groups: str) -> Any:

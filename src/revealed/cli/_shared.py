@@ -40,6 +40,18 @@ Json = Annotated[bool, typer.Option("--json", help="Answer with one JSON object 
 class CommandGroup(TyperGroup):
     """The group of all commands; errors end with one sentence and an exit code."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read what was typed; `--lapse` by itself is `--lapse uniform`."""
+        # typer has no options whose value may be left out
+        read: list[str] = []
+        for word, following in zip(args, [*args[1:], ""], strict=True):
+            read.append(word)
+            if word == "--lapse" and following not in ("uniform", "habit"):
+                read.append("uniform")
+        # what follows may be the next option, or the file
+        found: list[str] = super().parse_args(ctx, read)
+        return found
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was typed; Ctrl-C ends it quietly."""
         try:

@@ -106,11 +106,15 @@ def fit(
         ),
     ] = "normal",
     lapse: Annotated[
-        bool,
+        str | None,
         typer.Option(
-            "--lapse", help="Some choices may be made blindly, at a rate that is inferred."
+            metavar="[uniform|habit]",
+            help="Some choices may be made blindly, at a rate that is inferred: each action as "
+            "likely as another, or by habit, in proportion to inferred frequencies of their "
+            "labels.",
+            show_default=False,
         ),
-    ] = False,
+    ] = None,
     base: Annotated[
         str | None,
         typer.Option(

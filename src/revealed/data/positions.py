@@ -60,7 +60,7 @@ def rank_of_position(position: Any, row: int, what: str = "position") -> float |
     except (TypeError, ValueError):
         ties = ", a tie such as T2 or =2" if what == "position" else ""
         raise ValueError(
-            f"row {row}: the {what} {position!r} is no number{ties} or code that is known; "
+            f"row {row}: the {what} {position!r} is no number{ties} or a code that is known; "
             f"behind all others are {', '.join(CODES.behind)} and nothing, "
             f"left out are {', '.join(CODES.absent)}"
         ) from None

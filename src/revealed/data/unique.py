@@ -36,20 +36,24 @@ class UniqueDecisions:
     group: Ints
 
 
-def deduplicate_if_worthwhile(decisions: Decisions) -> tuple[Decisions, Floats]:
+def deduplicate_if_worthwhile(
+    decisions: Decisions, group: Ints | None = None
+) -> tuple[Decisions, Floats]:
     """The different decisions and how often each was made, where that halves them at least.
 
     Whether it does is seen from the first thousands. Otherwise the decisions as they are, with
-    weights of one.
+    weights of one. group: as in `deduplicate`.
     """
     sample_size = 8192
-    ones, one_group = np.ones(len(decisions)), np.zeros(len(decisions), dtype=np.int64)
+    ones = np.ones(len(decisions))
+    # one group where nobody is told apart
+    group = np.zeros(len(decisions), dtype=np.int64) if group is None else group
     sample = decisions[:sample_size]
-    found, _ = _find_distinct(sample, ones[:sample_size], one_group[:sample_size])
+    found, _ = _find_distinct(sample, ones[:sample_size], group[:sample_size])
     # Counting costs a pass over the data, and pays when the decisions get half as many.
     if 2 * len(found) > len(sample):
         return decisions, ones
-    where, weight = _find_distinct(decisions, ones, one_group)
+    where, weight = _find_distinct(decisions, ones, group)
     return decisions[where], weight
 
 
@@ -113,6 +117,20 @@ def find_kinds(
         )
     label = np.zeros(len(decisions), np.int64) if of_decision is None else of_decision
     where, kind = np.unique(_first_equal(rows, start, label), return_inverse=True)
+    return where, kind
+
+
+def find_label_kinds(decisions: Decisions, of_row: Ints, of_decision: Ints) -> tuple[Ints, Ints]:
+    """As `find_kinds`, of decisions that offer the same labels, whatever their rows and order are.
+
+    of_row: (P,) the label of each row, as a number. of_decision: (T,) numbers that must be equal
+    too.
+    """
+    # labels in the same order in every decision
+    order = np.lexsort((of_row, decisions.decision_of_row))
+    column = of_row[order].astype(np.float64)[:, None]
+    first = _first_equal(column, decisions.start, of_decision)
+    where, kind = np.unique(first, return_inverse=True)
     return where, kind
 
 

@@ -129,7 +129,15 @@ def reading(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
     except (OSError, EOFError, pa.ArrowException) as error:
         # The library's own reason, as far as its first line.
         reason = str(error).strip().partition("\n")[0].rstrip(".")
-        raise ValueError(f"{path}: this is not a {kind} file that can be read ({reason})") from None
+        # whoever asked for another format by name is told what reads this one
+        ending = os.path.splitext(path)[1].lower()
+        its_own = {".csv": "CSV", ".parquet": "Parquet", ".pq": "Parquet"}
+        its_own |= {".xlsx": "Excel", ".dta": "Stata"}
+        other = its_own.get(ending, kind) != kind
+        way_out = f"; rv.read_file reads {ending} files" if other else ""
+        raise ValueError(
+            f"{path}: this is not a {kind} file that can be read ({reason}){way_out}"
+        ) from None
 
 
 def read_parquet_table(path: str | os.PathLike[str]) -> Arrow:

@@ -5,6 +5,8 @@ of `parameter_expansion.py`:
 
     w | v, choices    normals with the chosen one the largest    (`utilities.py`)
     v | w             a normal, by least squares                 (`parameter_expansion.py`)
+
+Where choices may be lapses, which of them were is drawn given v as well (`lapse_indicators.py`).
 """
 
 from typing import NamedTuple
@@ -15,6 +17,7 @@ from revealed._types import Floats, Ints
 from revealed.kernels._compile import compiled
 from revealed.kernels.design import Design, multiply
 from revealed.kernels.interrupt import stop_requested
+from revealed.kernels.lapse_indicators import LapseIndicators, draw_lapses, free_utilities
 from revealed.kernels.parameter_expansion import (
     ExpansionMove,
     ExpansionWorkspace,
@@ -56,11 +59,15 @@ class AugmentationState(NamedTuple):
 
 
 class AugmentationDraws(NamedTuple):
-    """Where draws go: values (n, K); acceptance rate of the utilities (n,); prior_sd (n,)."""
+    """Where draws go: values (n, K); acceptance rate of the utilities (n,); prior_sd (n,).
+
+    lapse: (n,) the rate of lapses, not written where there are none.
+    """
 
     values: Floats
     acceptance: Floats
     prior_sd: Floats
+    lapse: Floats
 
 
 @compiled
@@ -68,6 +75,7 @@ def run_data_augmentation(
     rng: np.random.Generator,
     problem: AugmentationProblem,
     prior_scale: PriorScale | None,
+    lapses: LapseIndicators | None,
     newton_steps: int,
     thin: int,
     workspace: ExpansionWorkspace,
@@ -79,8 +87,8 @@ def run_data_augmentation(
 
     newton_steps: of the Metropolis step's proposal; a negative number asks for exact utilities.
     prior_scale: what inferring the prior scale needs, or None where it is given. An inferred sd is
-    drawn given the value, and then given the noise. Where utilities are too large for data
-    augmentation, the draws are NaN from there on.
+    drawn given the value, and then given the noise. lapses: None where no choice can be one. Where
+    utilities are too large for data augmentation, the draws are NaN from there on.
     """
     design, start, chosen_row, move = problem
     v, w, mode_offset, sd = state
@@ -104,6 +112,10 @@ def run_data_augmentation(
             if not accepted >= 0.0:
                 draws.values[n:] = np.nan
                 return
+            # Which choices were lapses, whose utilities are bound by nothing.
+            if lapses is not None:
+                draw_lapses(rng, lapses, mu, start, chosen_row)
+                free_utilities(rng, lapses, mu, start, w)
             # The value given the utilities, under a prior of the present sd.
             if prior_scale is not None:
                 move = at_scale(prior_scale, move, workspace, sd[0])
@@ -118,4 +130,6 @@ def run_data_augmentation(
         for k in range(v.size):
             draws.values[n, k] = v[k]
         draws.prior_sd[n] = sd[0]
+        if lapses is not None:
+            draws.lapse[n] = lapses.rate[0]
         draws.acceptance[n] = accepted / thin

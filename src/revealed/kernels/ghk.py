@@ -282,6 +282,37 @@ def conditioning_order(m: Floats, covariance: Floats, order: Ints) -> None:
 
 
 @compiled
+def order_rivals(
+    mu: Floats, covariance: Floats, row_label: Ints, chosen_row: Ints, start: Ints, rows: Ints
+) -> None:
+    """Bring the rivals' rows of each decision into the order in which to condition on them.
+
+    mu: (P,) rows @ v. covariance: (L, L) of the noise of all labels. row_label: (P,). start:
+    (T + 1,) where the rivals of each decision begin in rows (R,), which is written.
+    """
+    for t in range(chosen_row.size):
+        chosen, rivals = chosen_row[t], rows[start[t] : start[t + 1]].copy()
+        own = row_label[chosen]
+        m, order = np.empty(rivals.size), np.empty(rivals.size, np.int64)
+        # covariance of the differences against the chosen action
+        between = np.empty((rivals.size, rivals.size))
+        for i in range(rivals.size):
+            label = row_label[rivals[i]]
+            m[i] = mu[rivals[i]] - mu[chosen]
+            for j in range(rivals.size):
+                other = row_label[rivals[j]]
+                between[i, j] = (
+                    covariance[label, other]
+                    - covariance[label, own]
+                    - covariance[own, other]
+                    + covariance[own, own]
+                )
+        conditioning_order(m, between, order)
+        for i in range(rivals.size):
+            rows[start[t] + i] = rivals[order[i]]
+
+
+@compiled
 def log_probability(m: Floats, covariance: Floats, lattice: Floats) -> float:
     """Log probability that differences N(m, covariance) are all negative.
 

@@ -16,6 +16,7 @@ from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex
 from revealed.kernels.group_blocks import BLOCKS
 from revealed.kernels.group_values import GroupedDecisions, make_likelihood_workspace
 from revealed.kernels.interrupt import stop_requested
+from revealed.kernels.noise import count_coordinates
 from revealed.kernels.vectors import EIGHT, load, multiply_add, repeat, store, sum_block
 
 
@@ -39,7 +40,8 @@ class GroupBatches(NamedTuple):
 class LikelihoodWorkspace(NamedTuple):
     """Arrays that the likelihood of a batch writes to.
 
-    gaps, slopes: of its rivals, and eight more. choice: what that of a decision writes to.
+    gaps, slopes: of its rivals, of the coordinates of the noise, and eight more. choice: what that
+    of a decision writes to.
     """
 
     gaps: Floats
@@ -75,7 +77,9 @@ def make_batches(groups: GroupedDecisions) -> GroupBatches:
 
 def make_batch_workspace(batches: GroupBatches) -> LikelihoodWorkspace:
     """A workspace for one chain."""
-    count = batches.max_rivals + BLOCKS.lanes
+    # behind the rivals of each group, or of the batch, come the coordinates of the noise
+    coordinates = count_coordinates(batches.groups.noise) * BLOCKS.lanes * batches.max_blocks
+    count = batches.max_rivals + coordinates + BLOCKS.lanes
     choice = make_likelihood_workspace(batches.groups)
     return LikelihoodWorkspace(np.zeros(count), np.zeros(count), choice)
 
@@ -130,41 +134,78 @@ def select_rivals(batches: GroupBatches, b: int) -> RivalIndex:
     )
 
 
+@inlined
+def select_rivals_of_group(groups: GroupedDecisions, i: int) -> RivalIndex:
+    """The rivals of all decisions of group i."""
+    low, high = groups.rival_start[i], groups.rival_start[i + 1]
+    begin, end = groups.decision_start[i], groups.decision_start[i + 1]
+    return RivalIndex(
+        groups.start[begin + i : end + i + 1],
+        groups.multiplicity[low:high],
+        groups.weight[begin:end],
+    )
+
+
+@inlined
+def write_coordinates(
+    shared: Floats, value: Floats, coordinates: int, gaps: Floats, at: int
+) -> None:
+    """Write the coordinates of the noise behind a group's gaps, from position `at` on.
+
+    First those that all groups share, then the group's own, which are the last of its value (D,).
+    """
+    own = coordinates - shared.size
+    for j in range(shared.size):
+        gaps[at + j] = shared[j]
+    for j in range(own):
+        gaps[at + shared.size + j] = value[value.size - own + j]
+
+
+@inlined
+def write_own_slopes(slopes: Floats, at: int, own: int, out: Floats, place: int) -> None:
+    """Write the derivatives in a group's own coordinates of the noise into its gradient.
+
+    They stand from position `at` on. place: of the gradient's first number, as in `write_gradient`.
+    """
+    width = out.size // BLOCKS.lanes
+    for j in range(own):
+        out[place + (width - own + j) * BLOCKS.lanes] = slopes[at + j]
+
+
 @compiled
 def evaluate_groups(
     batches: GroupBatches,
     work: LikelihoodWorkspace,
     values: Floats,
+    shared: Floats,
     log_likelihoods: Floats,
     gradients: Floats,
 ) -> None:
     """Write the log-likelihoods (N,) and gradients (N, D) of groups at values (N, D).
 
-    No log-likelihoods are written where that array is empty.
+    shared: coordinates of the noise that all groups share. No log-likelihoods are written where
+    that array is empty.
     """
     groups, width = batches.groups, values.shape[1]
-    lanes = np.empty(width * BLOCKS.lanes)
+    lanes, coordinates = np.empty(width * BLOCKS.lanes), count_coordinates(batches.groups.noise)
     for i in range(values.shape[0]):
         if stop_requested():
             return
         low, high = groups.rival_start[i], groups.rival_start[i + 1]
-        begin, end = groups.decision_start[i], groups.decision_start[i + 1]
-        index = RivalIndex(
-            groups.start[begin + i : end + i + 1],
-            groups.multiplicity[low:high],
-            groups.weight[begin:end],
-        )
         write_gaps(groups.columns, width * low, high - low, values[i], work.gaps, 0)
+        write_coordinates(shared, values[i], coordinates, work.gaps, high - low)
         found = log_likelihood(
             groups.noise,
-            work.gaps[: high - low],
-            index,
+            work.gaps[: high - low + coordinates],
+            select_rivals_of_group(groups, i),
             work.choice,
             -np.inf,
-            work.slopes[: high - low],
+            work.slopes[: high - low + coordinates],
         )
         if log_likelihoods.size > 0:
             log_likelihoods[i] = found
         write_gradient(groups.columns, width * low, high - low, work.slopes, 0, lanes, 0)
+        first = high - low + shared.size
+        write_own_slopes(work.slopes, first, coordinates - shared.size, lanes, 0)
         for k in range(width):
             gradients[i, k] = lanes[k * BLOCKS.lanes]

@@ -23,7 +23,7 @@ from revealed.kernels.hmc import LEAPFROG, HmcState, PathWorkspace, hmc_step, ra
 from revealed.kernels.interrupt import stop_requested
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace, log_posterior
 from revealed.kernels.logit import LOGIT_RULE
-from revealed.kernels.noise import NoiseArguments
+from revealed.kernels.noise import AnyNoise
 
 # Degrees of freedom of the Student-t law that independence moves propose from. Tails must be
 # heavier than the posterior's, which with normal priors any number gives; a small one wastes
@@ -51,7 +51,7 @@ class GroupedDecisions(NamedTuple):
     max_rivals: int
     max_distinct_rivals: int
     max_actions: int
-    noise: NoiseArguments
+    noise: AnyNoise
 
 
 class Population(NamedTuple):

@@ -2,7 +2,9 @@
 
     x = (x_theta, z),   theta = centre + metric x_theta,   q_i = m_i + R_i^-T z_i
 
-theta: mean and precision P of the population (`precision_root.py`). z_i: coordinates of group i
+theta: mean and precision P of the population (`precision_root.py`), and behind them coordinates of
+the noise that all groups share, which are standard normal under their prior. Those of which each
+group has its own are the last of its q_i. z_i: coordinates of group i
 that a normal stand-in of its likelihood makes all but independent of theta (`group_blocks.py`).
 Up to a constant the log density is
 
@@ -26,8 +28,11 @@ from revealed.kernels.group_batches import (
     LikelihoodWorkspace,
     make_batch_workspace,
     select_rivals,
+    select_rivals_of_group,
+    write_coordinates,
     write_gaps,
     write_gradient,
+    write_own_slopes,
 )
 from revealed.kernels.group_blocks import (
     BLOCKS,
@@ -40,6 +45,7 @@ from revealed.kernels.group_blocks import (
 from revealed.kernels.hmc import TWO_STAGES, HmcState, PathPlan, PathStatistics, hmc_move
 from revealed.kernels.interrupt import stop_requested
 from revealed.kernels.log_density import log_density, log_density_of
+from revealed.kernels.noise import count_coordinates
 from revealed.kernels.population import PopulationPrior
 from revealed.kernels.precision_root import log_density_of_population, unpack_precision
 from revealed.kernels.vectors import dot, multiply_add
@@ -102,9 +108,11 @@ class HierarchicalWorkspace(NamedTuple):
     values: Floats
 
 
-def make_hierarchical_workspace(batches: GroupBatches, width: int) -> HierarchicalWorkspace:
-    """A workspace for one chain."""
-    size, square = 2 * width + width * (width - 1) // 2, (width, width)
+def make_hierarchical_workspace(
+    batches: GroupBatches, width: int, shared: int = 0
+) -> HierarchicalWorkspace:
+    """A workspace for one chain; shared: how many coordinates of the noise all groups share."""
+    size, square = 2 * width + width * (width - 1) // 2 + shared, (width, width)
     line, triangle = BLOCKS.lanes * width, BLOCKS.lanes * (width * (width + 1) // 2)
     return HierarchicalWorkspace(
         np.empty(size),
@@ -192,6 +200,11 @@ def joint_log_density(
     size, width = work.theta.size, work.mean.size
     line, triangle = BLOCKS.lanes * width, BLOCKS.lanes * (width * (width + 1) // 2)
     count, total, values, scratch = groups.rival_start.size - 1, 0.0, work.values, work.scratch
+    # coordinates of the noise: those that all groups share, how many each has for itself, and how
+    # many numbers stand between the gaps of two groups
+    coordinates, population = count_coordinates(groups.noise), 2 * width + width * (width - 1) // 2
+    shared, by_group = work.theta[population:], coordinates - (size - population)
+    between = coordinates if by_group > 0 else 0
     if not locate_population(
         target.centre,
         target.metric,
@@ -205,9 +218,12 @@ def joint_log_density(
         return -np.inf
     work.sums[:] = 0.0
     work.triangle[:] = 0.0
+    work.grad_theta[population:] = 0.0
     for b in range(batches.block_start.size - 1):
         first_block, last_block = batches.block_start[b], batches.block_start[b + 1]
-        first_rival = groups.rival_start[first_block * BLOCKS.lanes]
+        first_group = first_block * BLOCKS.lanes
+        last_group = min(last_block * BLOCKS.lanes, count)
+        first_rival = groups.rival_start[first_group]
         # values of all groups of the batch, and the utility gaps of their rivals
         for n in range(first_block, last_block):
             at, own = size + n * line, n - first_block
@@ -233,26 +249,43 @@ def joint_log_density(
                     if not abs(values[i, k]) < LIMITS.value:
                         return -np.inf
                 if i < count:
-                    low, rivals = groups.rival_start[i], groups.rival_start[i + 1]
+                    low, high = groups.rival_start[i], groups.rival_start[i + 1]
+                    gap = low - first_rival + (i - first_group) * between
                     write_gaps(
                         groups.columns,
                         width * low,
-                        rivals - low,
+                        high - low,
                         values[i],
                         work.likelihood.gaps,
-                        low - first_rival,
+                        gap,
                     )
-        # one likelihood for all of them
-        index = select_rivals(batches, b)
-        seen = index.multiplicity.size
-        total += log_likelihood(
-            groups.noise,
-            work.likelihood.gaps[:seen],
-            index,
-            work.likelihood.choice,
-            -np.inf,
-            work.likelihood.slopes[:seen],
-        )
+                    # up to seven numbers behind the gaps were overwritten, so not before
+                    if by_group > 0:
+                        write_coordinates(
+                            shared, values[i], coordinates, work.likelihood.gaps, gap + high - low
+                        )
+        # one likelihood for all of them, or where the noise is their own one for each
+        for call in range(last_group - first_group if by_group > 0 else 1):
+            gap = 0
+            if by_group > 0:
+                i = first_group + call
+                gap = groups.rival_start[i] - first_rival + call * between
+                index = select_rivals_of_group(groups, i)
+            else:
+                index = select_rivals(batches, b)
+            seen = index.multiplicity.size
+            if by_group == 0:
+                write_coordinates(shared, values[0], coordinates, work.likelihood.gaps, seen)
+            total += log_likelihood(
+                groups.noise,
+                work.likelihood.gaps[gap : gap + seen + coordinates],
+                index,
+                work.likelihood.choice,
+                -np.inf,
+                work.likelihood.slopes[gap : gap + seen + coordinates],
+            )
+            for j in range(shared.size):
+                work.grad_theta[population + j] += work.likelihood.slopes[gap + seen + j]
         if stop_requested():
             return -np.inf
         # and back: the derivatives in values, then in z, mean and precision
@@ -260,16 +293,20 @@ def joint_log_density(
             at, own = size + n * line, n - first_block
             for lane in range(BLOCKS.lanes):
                 i = n * BLOCKS.lanes + lane
-                low = groups.rival_start[min(i, count)]
+                low, high = groups.rival_start[min(i, count)], groups.rival_start[min(i + 1, count)]
+                gap = low - first_rival + (i - first_group) * between
                 write_gradient(
                     groups.columns,
                     width * low,
-                    groups.rival_start[min(i + 1, count)] - low,
+                    high - low,
                     work.likelihood.slopes,
-                    low - first_rival,
+                    gap,
                     scratch.grad,
                     lane,
                 )
+                if i < count and by_group > 0:
+                    first = gap + high - low + shared.size
+                    write_own_slopes(work.likelihood.slopes, first, by_group, scratch.grad, lane)
             block = GroupBlock(
                 work.inverse[own * triangle : (own + 1) * triangle],
                 work.centre[own * line : (own + 1) * line],
@@ -295,6 +332,10 @@ def joint_log_density(
         work.grad_precision,
         work.grad_theta,
     )
+    # the prior of what all groups share of the noise
+    for k in range(population, size):
+        total -= 0.5 * work.theta[k] * work.theta[k]
+        work.grad_theta[k] -= work.theta[k]
     # from theta to x_theta
     gradient[:size] = 0.0
     for k in range(size):

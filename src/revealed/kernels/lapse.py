@@ -1,16 +1,20 @@
 """Lapses: with some probability the choice is made blindly, whatever the utilities are.
 
-    P' = (1 - rate) P + rate / M,
+    P' = (1 - rate) P + rate q,
 
-M being the number of actions offered. The rate has a coordinate z of its own, which comes after the
-coefficients of the value and has a standard normal prior:
+q being one over the number of actions offered, or what habits make of it (`habit.py`). The rate has
+a coordinate z of its own, which comes after the coefficients of the value and those of the noise
+without lapses, and has a standard normal prior:
 
     log odds of the rate = m(z),   m increasing,
 
 so that the rate has the prior of which m is the quantile function (in log odds, of normal
 quantiles). With w = (1 - rate) P / P', the probability that the choice was no lapse,
 
-    d log P' / d utility = w d log P / d utility,    d log P' / d log odds = 1 - w - rate.
+    d log P' / d utility = w d log P / d utility,    d log P' / d log odds = 1 - w - rate,
+    d log P' / d log q = 1 - w.
+
+After z come the coordinates of habits, one for each label of an action.
 """
 
 import math
@@ -19,12 +23,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from revealed._types import Floats
+from revealed._types import Floats, Ints
 from revealed.kernels._compile import compiled, compiled_internal, compiled_within
 from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex
 from revealed.kernels.choice_independent import log_likelihood as log_likelihood_without_lapses
 from revealed.kernels.choice_logit import last_together, write_exponentials
-from revealed.kernels.noise import LapseArguments, NoiseArguments, formula_of
+from revealed.kernels.habit import weight_at, write_habit_slopes, write_shares
+from revealed.kernels.noise import (
+    LapseArguments,
+    NoiseArguments,
+    count_coordinates,
+    formula_of,
+)
 
 
 class LapseTable(NamedTuple):
@@ -74,6 +84,18 @@ def log_odds_at(table: Floats, z: float) -> tuple[float, float, float]:
     return value, first, (2.0 * b + 6.0 * u * a) / width**2
 
 
+class BlindShares(NamedTuple):
+    """q of every kind of decision, in loops; all empty where lapses are uniform.
+
+    of_decision: (U,) the kind of each decision. shares: (H,) q. slopes: (H,) where the slopes in
+    log q are added up.
+    """
+
+    of_decision: Ints
+    shares: Floats
+    slopes: Floats
+
+
 @compiled_internal
 def log_likelihood(
     lapse: LapseArguments,
@@ -85,19 +107,43 @@ def log_likelihood(
 ) -> float:
     """As `choice_fast.log_likelihood`, with lapses.
 
-    Where utility_gap has one number more than there are rivals, that is the coordinate z.
+    Where utility_gap has more numbers than there are rivals, these are the coordinates: first those
+    of the noise without lapses, then that of the rate, then those of habits.
     """
     rivals = rival_index.multiplicity.size
+    # where the coordinate of the rate stands; where there is none, the rate is known
+    at = rivals + count_coordinates(lapse.noise)
     log_odds, slope_of_odds = lapse.log_odds, 0.0
-    if utility_gap.size > rivals:
-        log_odds, slope_of_odds, _ = log_odds_at(lapse.table, utility_gap[rivals])
+    if utility_gap.size > at:
+        log_odds, slope_of_odds, _ = log_odds_at(lapse.table, utility_gap[at])
+    # each from its own exponential, as one minus a rate next to one has no digits left
     rate, attends = 1.0 / (1.0 + math.exp(-log_odds)), 1.0 / (1.0 + math.exp(log_odds))
+    # weights of the labels, and from them q of every kind of decision
+    habit, labels = lapse.habit, lapse.habit.weights.size
+    weights, slopes_of_log = habit.weights, np.zeros(labels)
+    if labels > 0 and utility_gap.size > at:
+        weights = np.empty(labels)
+        for i in range(labels):
+            weights[i], slopes_of_log[i], _ = weight_at(utility_gap[at + 1 + i])
+    shares, by_share = np.empty(habit.chosen.size), np.zeros(habit.chosen.size)
+    write_shares(habit, weights, shares)
     result, by_log_odds = add_decisions(
-        lapse.noise, rate, attends, utility_gap, rival_index, workspace, floor, slope
+        lapse.noise,
+        rate,
+        attends,
+        BlindShares(habit.of_decision, shares, by_share),
+        utility_gap,
+        rival_index,
+        workspace,
+        floor,
+        slope,
     )
-    # by the chain rule from the log odds to the coordinate
-    if slope.size > rivals:
-        slope[rivals] = slope_of_odds * by_log_odds
+    # by the chain rule from the log odds to the coordinate, and from log q to those of habits
+    if slope.size > at:
+        slope[at] = slope_of_odds * by_log_odds
+        if labels > 0:
+            own = slope[at + 1 : at + 1 + labels]
+            write_habit_slopes(habit, weights, slopes_of_log, by_share, own)
     return result
 
 
@@ -105,6 +151,7 @@ def add_decisions(
     noise: NoiseArguments,
     rate: float,
     attends: float,
+    blind: BlindShares,
     utility_gap: Floats,
     rival_index: RivalIndex,
     workspace: ChoiceWorkspace,
@@ -113,7 +160,8 @@ def add_decisions(
 ) -> tuple[float, float]:
     """The sum of log P' over all decisions, and its slope in the log odds of the rate, for loops.
 
-    attends: one minus the rate. Slopes in the gaps go into slope, unless that is empty.
+    attends: one minus the rate. Slopes in the gaps go into slope, unless that is empty, and those
+    in log q are added to blind.slopes.
     """
     raise NotImplementedError("only loops call this")
 
@@ -123,6 +171,7 @@ def _choose_loop(
     noise: Any,
     rate: Any,
     attends: Any,
+    blind: Any,
     utility_gap: Any,
     rival_index: Any,
     workspace: Any,
@@ -137,6 +186,7 @@ def add_logit_decisions(
     noise: NoiseArguments,
     rate: float,
     attends: float,
+    blind: BlindShares,
     utility_gap: Floats,
     rival_index: RivalIndex,
     workspace: ChoiceWorkspace,
@@ -146,6 +196,7 @@ def add_logit_decisions(
     """Under logit noise: exponentials of many decisions together (`choice_logit.py`)."""
     start, multiplicity, weight = rival_index
     exponentials, with_slopes = workspace.exponentials, slope.size > 0
+    with_habits = blind.shares.size > 0
     result, product, by_log_odds, t = 0.0, 1.0, 0.0, 0
     while t < weight.size:
         # exponentials of the gaps of as many decisions as fit
@@ -162,7 +213,8 @@ def add_logit_decisions(
                 actions += multiplicity[j]
             # P is one over the total: a lapse adds its share of one action
             attended = attends / total
-            p = max(attended + rate / actions, LAPSE_TABLE.least)
+            share = blind.shares[blind.of_decision[s]] if with_habits else 1.0 / actions
+            p = max(attended + rate * share, LAPSE_TABLE.least)
             # one logarithm for many factors
             if weight[s] == 1.0:
                 product *= p
@@ -175,6 +227,8 @@ def add_logit_decisions(
                 # how probable it is that the choice was no lapse scales what it says of the value
                 no_lapse = attended / p
                 by_log_odds += weight[s] * (1.0 - no_lapse - rate)
+                if with_habits:
+                    blind.slopes[blind.of_decision[s]] += weight[s] * (1.0 - no_lapse)
                 scale = -weight[s] * no_lapse / total
                 for j in range(low, high):
                     slope[j] = scale * multiplicity[j] * exponentials[j - first]
@@ -191,6 +245,7 @@ def add_one_by_one(
     noise: NoiseArguments,
     rate: float,
     attends: float,
+    blind: BlindShares,
     utility_gap: Floats,
     rival_index: RivalIndex,
     workspace: ChoiceWorkspace,
@@ -199,7 +254,7 @@ def add_one_by_one(
 ) -> tuple[float, float]:
     """Under any noise: each decision by itself, as if there were no others."""
     start, multiplicity, weight = rival_index
-    with_slopes = slope.size > 0
+    with_slopes, with_habits = slope.size > 0, blind.shares.size > 0
     begin, once, none = np.zeros(2, np.int64), np.ones(1), np.empty(0)
     result, by_log_odds = 0.0, 0.0
     for t in range(weight.size):
@@ -222,7 +277,8 @@ def add_one_by_one(
             actions += multiplicity[j]
         # far below, P is nothing beside what lapses leave of it
         attended = attends * math.exp(log_p)
-        p = max(attended + rate / actions, LAPSE_TABLE.least)
+        share = blind.shares[blind.of_decision[t]] if with_habits else 1.0 / actions
+        p = max(attended + rate * share, LAPSE_TABLE.least)
         result += weight[t] * math.log(p)
         # the terms that follow are not positive
         if result < floor:
@@ -232,6 +288,8 @@ def add_one_by_one(
             for j in range(own.size):
                 own[j] *= weight[t] * no_lapse
             by_log_odds += weight[t] * (1.0 - no_lapse - rate)
+            if with_habits:
+                blind.slopes[blind.of_decision[t]] += weight[t] * (1.0 - no_lapse)
     return result, by_log_odds
 
 

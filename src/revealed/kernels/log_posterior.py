@@ -151,11 +151,16 @@ def _log_prior(target: LogPosterior, workspace: PosteriorWorkspace) -> float:
     # With an inferred scale the quadratic form is only the argument of the marginal prior, whose
     # derivative acts as a precision; see `pole_softening` for why that is taken further out.
     if target.prior_scale_table.size > 0:
+        # The scale is that of the value; coordinates of the noise are standard normal.
+        width, rest = workspace.value.size - count_coordinates(target.noise), 0.0
+        for k in range(width, workspace.value.size):
+            rest += workspace.value[k] * workspace.value[k]
+        quad = -2.0 * total - rest
         precision = interpolate_log_marginal(
-            target.prior_scale_table, -2.0 * total + target.pole_softening
+            target.prior_scale_table, quad + target.pole_softening
         )[1]
-        total = interpolate_log_marginal(target.prior_scale_table, -2.0 * total)[0]
-        for k in range(workspace.precision_times_offset.size):
+        total = interpolate_log_marginal(target.prior_scale_table, quad)[0] - 0.5 * rest
+        for k in range(width):
             workspace.precision_times_offset[k] *= precision
     return total
 

@@ -4,131 +4,80 @@ Measured from the best action, with g_j >= 0 how far action j is below it,
 
     P(c) = integral of  r(z + g_c) * prod over all j of Phi(z + g_j)  dz,   r = phi/Phi,
 
-by the trapezoid rule on nodes that all actions and all draws share: the midpoints of equal steps
-from about -6 to 6, where the largest of the utilities lies but for 1e-9 a tail. Each step is a
-whole number of table cells, so that all nodes of an action have the same position u within their
-cells, and eight of them are one polynomial in u whose coefficients lie side by side in memory.
-They are then made to add to one.
+by the trapezoid rule on nodes that all actions and all draws share: multiples of a step, from about
+-5 or -6 to 5 or 6, where the largest of the utilities lies but for 2e-6 at worst. The step is a
+whole number of cells of the tables that `choice_lattice.py` reads, so that all nodes of an action
+have the same position u within their cells, and sixteen of them are one polynomial in u whose
+coefficients lie side by side in memory. They are then made to add to one.
 
-The error is absolute, below 2e-8: of the rule 1e-9 (its steps are finer with more actions), of the
-tails 1e-9 and 2e-10 an action, of the tables 1e-10, of actions left out 2e-11 each. Probabilities
-whose logarithm matters and that are not much larger have `choice_exact.py`, and so have decisions
-with more actions that matter than the finest step serves.
+The error is absolute, below 3e-7, and below 8e-8 for probabilities below a hundredth: of the rule
+and its ends (steps are finer with more actions) and of single precision about half each, of actions
+left out 2e-11 each. Averages over draws have a Monte-Carlo error hundreds of times as large.
+Probabilities whose logarithm matters and that are not much larger have `choice_exact.py`, and so
+have decisions with more actions that matter than the finest step serves.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
 
-from revealed._types import Floats, Ints
+from revealed._types import Floats, Ints, Singles
 from revealed.kernels import vectors
 from revealed.kernels._compile import compiled, inlined_formula
 from revealed.kernels.choice_exact import ROOT_HALF, all_probabilities
-from revealed.kernels.normal import LOG_ROOT_TWO_PI, log_cdf
-from revealed.kernels.vectors import EIGHT, multiply, multiply_add, quartic_block, sum_block
+from revealed.kernels.choice_tables import (
+    CDF_TABLE,
+    CELL_OFFSETS,
+    LATTICE,
+    PHASE_WIDTHS,
+    RATIO_TABLE,
+    STRIDES,
+)
+from revealed.kernels.normal import log_cdf
+from revealed.kernels.vectors import SIXTEEN, multiply, multiply_add, quartic_block, sum_block
 
 
 class SharedNodes(NamedTuple):
-    """The tables, and which step serves how many actions.
+    """Which nodes serve how many actions.
 
-    strides: cells a step. most_actions: that matter, with each of the steps. first: the left end of
-    the first step. width: of all steps together. irrelevant: how far below the best an action is
-    left out.
+    steps: positions in STRIDES. most_actions: that matter, with each of the steps. first: the first
+    node, in steps from zero. nodes: how many. irrelevant: how far below the best an action is left
+    out.
     """
 
-    cells_per_unit: int
-    degree: int
-    low: float
-    high: float
-    width: float
-    irrelevant: float
-    strides: tuple[int, ...]
+    steps: tuple[int, ...]
     most_actions: tuple[int, ...]
-    first: tuple[float, ...]
+    first: tuple[int, ...]
+    nodes: tuple[int, ...]
+    irrelevant: float
 
 
-# cells_per_unit, degree: the polynomials are off by 1e-10 at most; half the cells, 32 times that.
-# low, high: no node lies left of the tables; right of them 1 - Phi is 1e-12.
+# steps, most_actions: steps of 5/8, 3/8 and 1/4 for 5, 12 and 64 actions, by measured error: with
+# twice as many actions it is twenty times as large.
+# first, nodes: with more actions the largest utility lies further right. Nodes come in blocks of
+# sixteen; of five actions one block serves, where most of the time goes.
 # irrelevant: Phi(-9.5 / sqrt(2)) = 9e-12, the probability of an action so far below, and at most
 # its effect on the others.
-# strides, most_actions: steps of 1/2, 3/8 and 1/4 for 5, 12 and 64 actions, by measured error:
-# below 4e-9, ties and leads over ties included. With twice as many actions it is 1e-6.
-# first: with more actions the largest utility lies further right.
 NODES = SharedNodes(
-    cells_per_unit=16,
-    degree=4,
-    low=-6.0,
-    high=7.0,
-    width=12.0,
-    irrelevant=9.5,
-    strides=(8, 6, 4),
+    steps=(3, 6, 8),
     most_actions=(5, 12, 64),
-    first=(-6.0, -5.75, -5.75),
+    first=(-7, -15, -22),
+    nodes=(16, 32, 48),
+    irrelevant=9.5,
 )
-STRIDES = np.array(NODES.strides)
-MOST_ACTIONS = np.array(NODES.most_actions)
-# Steps in units of utility, and where their first node lies.
-STEPS = np.divide(STRIDES, NODES.cells_per_unit)
-FIRST_NODES = np.add(NODES.first, STEPS / 2.0)
-COUNTS = np.array(np.rint(NODES.width / STEPS), dtype=np.int64)
-# Cells that a first node can lie in; the last node lies a width further right.
-CELLS = math.ceil((max(NODES.first) - NODES.low + 1.0 + NODES.irrelevant) * NODES.cells_per_unit)
-# Entries of one phase (cell number modulo stride) in the tables.
-PHASE_WIDTHS = np.add(-(-CELLS // STRIDES), COUNTS)
-
-
-def _cell_polynomials(function: Callable[[Floats], Floats]) -> Floats:
-    """(degree + 1, cells) coefficients in u, from 0 to 1, by interpolation at Chebyshev points."""
-    terms = NODES.degree + 1
-    points = 0.5 - 0.5 * np.cos((2 * np.arange(terms) + 1) * np.pi / (2 * terms))
-    cells = round((NODES.high - NODES.low) * NODES.cells_per_unit)
-    left = NODES.low + np.arange(cells) / NODES.cells_per_unit
-    values = function(left[:, None] + points[None, :] / NODES.cells_per_unit)
-    return np.asarray(np.linalg.solve(np.vander(points, terms, increasing=True), values.T))
-
-
-def _by_phase(function: Callable[[Floats], Floats], beyond: float) -> Floats:
-    """For each stride the polynomials of cells a stride apart side by side.
-
-    Coefficient k of cell n * stride + phase stands (phase * (degree + 1) + k) * width + n behind
-    where the stride begins. Behind the last cell the function is `beyond`.
-    """
-    polynomials, terms, parts = _cell_polynomials(function), NODES.degree + 1, []
-    for stride, width in zip(STRIDES, PHASE_WIDTHS, strict=True):
-        padded = np.zeros((terms, stride * width))
-        padded[0] = beyond
-        known = min(polynomials.shape[1], padded.shape[1])
-        padded[:, :known] = polynomials[:, :known]
-        # (terms, n, phase) -> (phase, terms, n), the order of the formula above.
-        parts.append(padded.reshape(terms, width, stride).transpose(2, 0, 1).ravel())
-    return np.concatenate(parts)
-
-
-def _cell_offsets() -> Ints:
-    """(steps, cells) where the constant coefficient of a cell stands in the tables."""
-    terms = NODES.degree + 1
-    begin = np.concatenate([[0], np.cumsum(STRIDES * PHASE_WIDTHS * terms)[:-1]])
-    cell, stride = np.arange(CELLS)[None, :], STRIDES[:, None]
-    offsets = begin[:, None] + cell % stride * terms * PHASE_WIDTHS[:, None] + cell // stride
-    return np.ascontiguousarray(offsets).astype(np.uint32)
-
-
-def _best_at_nodes() -> Floats:
-    """(steps, nodes) Phi of the best action at the nodes, times the step."""
-    out = np.zeros((len(STRIDES), COUNTS.max()))
-    for k, count in enumerate(COUNTS):
-        out[k, :count] = STEPS[k] * ndtr(FIRST_NODES[k] + STEPS[k] * np.arange(count))
-    return out
-
-
-CDF_TABLE = _by_phase(ndtr, 1.0)
-RATIO_TABLE = _by_phase(lambda x: np.exp(-0.5 * x * x - LOG_ROOT_TWO_PI - log_ndtr(x)), 0.0)
-CELL_OFFSETS = _cell_offsets()
-BEST_CDF = _best_at_nodes().ravel()
-BEST_WIDTH = int(COUNTS.max())
+MOST_ACTIONS, COUNTS = np.array(NODES.most_actions), np.array(NODES.nodes)
+MOST_NODES = max(NODES.nodes)
+# What the tables have for these steps.
+CELLS_A_STEP, WIDTHS, OFFSETS = (
+    np.ascontiguousarray(of_step[list(NODES.steps)])
+    for of_step in (STRIDES, PHASE_WIDTHS, CELL_OFFSETS)
+)
+# The cell of the tables in which the best action's first node lies, at its left end.
+FIRST_CELLS = np.subtract(
+    np.multiply(NODES.first, CELLS_A_STEP), LATTICE.low * LATTICE.cells_per_unit
+)
+ZERO, ONE = np.float32(0.0), np.float32(1.0)
 
 
 @inlined_formula
@@ -137,8 +86,9 @@ def _add_on_nodes(
     rows: Ints,
     count: int,
     offsets: Any,
-    positions: Floats,
-    product: Floats,
+    positions: Singles,
+    last: Any,
+    product: Singles,
     out: Floats,
     batch: int,
 ) -> None:
@@ -149,31 +99,74 @@ def _add_on_nodes(
     step = 0
     while count > MOST_ACTIONS[step]:
         step += 1
-    blocks, width = np.uint64(COUNTS[step]), np.uint64(PHASE_WIDTHS[step])
+    nodes, width = np.uint64(COUNTS[step]), np.uint64(WIDTHS[step])
     # Where the coefficients of each action's first node stand, and its position in the cell.
-    left = (FIRST_NODES[step] - NODES.low) * NODES.cells_per_unit
     for k in range(count):
-        y = left + gaps[k] * NODES.cells_per_unit
+        y = FIRST_CELLS[step] + gaps[k] * LATTICE.cells_per_unit
         cell = np.uint32(y)
-        offsets[k] = CELL_OFFSETS[step, cell]
-        positions[k] = y - cell
-    # The product over all actions at the nodes, then for each its own share of it.
-    for q in range(np.uint64(0), blocks, EIGHT):
-        block = vectors.load(BEST_CDF, np.uint64(step * BEST_WIDTH) + q)
+        offsets[k] = OFFSETS[step, cell]
+        positions[k] = np.float32(y - cell)
+        # Further nodes lie right of the tables, where Phi is one and phi/Phi zero.
+        last[k] = np.uint64((LATTICE.cells - cell) // np.uint32(CELLS_A_STEP[step]))
+    # The product over all actions at the nodes. Those of the best action are the left ends of
+    # cells, where polynomials are their constant coefficients.
+    for q in range(np.uint64(0), nodes, SIXTEEN):
+        block = vectors.load(CDF_TABLE, offsets[0] + q)
         for k in range(1, count):
-            block = multiply(block, quartic_block(CDF_TABLE, offsets[k] + q, width, positions[k]))
+            if q <= last[k]:
+                cdf = quartic_block(CDF_TABLE, offsets[k] + q, width, positions[k])
+                block = multiply(block, cdf)
         vectors.store(product, q, block)
+    # Each action's own share of it.
     total = 0.0
     for k in range(count):
-        sums = vectors.repeat(0.0)
-        for q in range(np.uint64(0), blocks, EIGHT):
-            ratio = quartic_block(RATIO_TABLE, offsets[k] + q, width, positions[k])
-            sums = multiply_add(vectors.load(product, q), ratio, sums)
+        sums = vectors.repeat(ZERO)
+        for q in range(np.uint64(0), nodes, SIXTEEN):
+            if q <= last[k]:
+                ratio = quartic_block(RATIO_TABLE, offsets[k] + q, width, positions[k])
+                sums = multiply_add(vectors.load(product, q), ratio, sums)
         gaps[k] = sum_block(sums)
         total += gaps[k]
-    # Equal actions have equal numbers, to the last digit.
+    # The step, which all have in common, goes when they add to one. Equal actions have equal
+    # numbers, to the last digit.
+    share = 1.0 / total
     for k in range(count):
-        out[rows[k], batch] += gaps[k] / total
+        out[rows[k], batch] += gaps[k] * share
+
+
+@inlined_formula
+def _add_few(
+    mu: Floats,
+    low: int,
+    size: int,
+    s: int,
+    offsets: Any,
+    positions: Singles,
+    sums: Floats,
+    out: Floats,
+    batch: int,
+) -> None:
+    """Add the probabilities of so few actions that one block of nodes serves, without branches."""
+    best = mu[low, s]
+    for k in range(1, size):
+        best = max(best, mu[low + k, s])
+    # All are kept: one that is far below has no effect, wherever beyond that it is.
+    width, block = np.uint64(WIDTHS[0]), vectors.repeat(ONE)
+    for k in range(size):
+        gap = min(best - mu[low + k, s], NODES.irrelevant)
+        y = FIRST_CELLS[0] + gap * LATTICE.cells_per_unit
+        cell = np.uint32(y)
+        offsets[k] = OFFSETS[0, cell]
+        positions[k] = np.float32(y - cell)
+        block = multiply(block, quartic_block(CDF_TABLE, offsets[k], width, positions[k]))
+    total = 0.0
+    for k in range(size):
+        ratio = quartic_block(RATIO_TABLE, offsets[k], width, positions[k])
+        sums[k] = sum_block(multiply(block, ratio))
+        total += sums[k]
+    share = 1.0 / total
+    for k in range(size):
+        out[low + k, batch] += sums[k] * share
 
 
 @compiled
@@ -191,10 +184,15 @@ def add_probabilities(mu: Floats, start: Ints, batch: Ints, out: Floats) -> None
         np.empty(most),
         np.empty(most),
     )
-    offsets, positions = np.empty(most, np.uint64), np.empty(most)
-    product = np.empty(BEST_WIDTH)
+    offsets, positions = np.empty(most, np.uint64), np.empty(most, np.float32)
+    last, product = np.empty(most, np.uint64), np.empty(MOST_NODES, np.float32)
     for t in range(start.size - 1):
         low, high = start[t], start[t + 1]
+        size = high - low
+        if 2 < size <= MOST_ACTIONS[0]:
+            for s in range(mu.shape[1]):
+                _add_few(mu, low, size, s, offsets, positions, gaps, out, batch[s])
+            continue
         for s in range(mu.shape[1]):
             best = low
             for j in range(low + 1, high):
@@ -215,11 +213,10 @@ def add_probabilities(mu: Floats, start: Ints, batch: Ints, out: Floats) -> None
                 out[rows[1], batch[s]] += other
                 out[best, batch[s]] += 1.0 - other
             elif count > MOST_ACTIONS[-1]:
-                size = high - low
                 for j in range(size):
                     own[j] = mu[low + j, s]
                 all_probabilities(own[:size], np.array([0, size]), exact[:size])
                 for j in range(size):
                     out[low + j, batch[s]] += exact[j]
             else:
-                _add_on_nodes(gaps, rows, count, offsets, positions, product, out, batch[s])
+                _add_on_nodes(gaps, rows, count, offsets, positions, last, product, out, batch[s])

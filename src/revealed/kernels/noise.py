@@ -30,9 +30,10 @@ import numpy as np
 from numba import types
 from numba.extending import NativeValue, models, overload, register_model, typeof_impl, unbox
 
-from revealed._types import Floats
+from revealed._types import Floats, Ints
 from revealed.kernels import logit
 from revealed.kernels._compile import NO_WRAPPERS, compile_formula, compiled_within
+from revealed.kernels.habit import UNIFORM, HabitIndex
 
 LogProbability = Callable[[Floats, Floats, Floats], float]
 Curvature = Callable[[Floats, Floats, Floats], None]
@@ -94,13 +95,15 @@ class LapseArguments(NamedTuple):
     """A noise with lapses, as loops take it (`lapse.py`).
 
     noise: of choices that are no lapses. table: (2, n) from the coordinate to the log odds of the
-    rate. coordinates: 1, or 0 where the rate is known. log_odds: of the known rate.
+    rate. coordinates: of the lapses alone, one for the rate and one for each label of habits; 0
+    where these are known. log_odds: of the known rate. habit: what lapses choose.
     """
 
     noise: NoiseArguments
     table: Floats
     coordinates: int = 1
     log_odds: float = 0.0
+    habit: HabitIndex = UNIFORM
 
     @property
     def is_normal(self) -> bool:
@@ -127,11 +130,22 @@ class LapseArguments(NamedTuple):
         """The logarithm of the rate."""
         return -float(np.logaddexp(0.0, -self.log_odds))
 
+    @property
+    def has_habits(self) -> bool:
+        """Whether lapses follow habits; otherwise all actions are alike to them."""
+        return self.habit.weights.size > 0
+
+    def log_blind(self, sizes: Ints) -> Floats:
+        """(T,) log probability that a lapse chooses as was chosen, in decisions of these sizes."""
+        shares = self.habit.shares if self.has_habits else 1.0 / sizes
+        return np.asarray(self.log_rate + np.log(shares))
+
 
 def identify_noise(noise: NoiseArguments | LapseArguments) -> list[Any]:
     """What tells a noise from all others, for fingerprints; nothing for normal noise."""
     if isinstance(noise, LapseArguments):
-        return [*identify_noise(noise.noise), "lapse", noise.table]
+        of_habits = ["habit"] if noise.has_habits else []
+        return [*identify_noise(noise.noise), "lapse", noise.table, *of_habits]
     if noise.kind is None:
         return []
     return [noise.kind.name, noise.kind.digest, noise.parameters]
@@ -148,12 +162,18 @@ def has_lapses(noise: Any) -> bool:
 
 def count_coordinates(noise: AnyNoise) -> int:
     """How many coordinates a noise has that is not known; they come after those of the value."""
-    return noise.coordinates if isinstance(noise, LapseArguments) else 0
+    if isinstance(noise, LapseArguments):
+        return count_coordinates(noise.noise) + noise.coordinates
+    return 0
 
 
 @overload(count_coordinates, strict=False)  # type: ignore[untyped-decorator]
 def _count_coordinates(noise: Any) -> Any:
-    return (lambda noise: noise.coordinates) if has_lapses(noise) else (lambda noise: 0)
+    def with_lapses(noise: Any) -> int:
+        count: int = count_coordinates(noise.noise) + noise.coordinates
+        return count
+
+    return with_lapses if has_lapses(noise) else (lambda noise: 0)
 
 
 @compiled_within

@@ -26,13 +26,13 @@ SD_PRIOR_DF = 2.0
 class PopulationPrior(NamedTuple):
     """The prior of the population.
 
-    mean (D,) and precision (D, D) of its mean; sd_scale of its sds; scale_group (D,): equal
-    numbers for coordinates that share one a.
+    mean (D,) and precision (D, D) of its mean; scale_group (D,): equal numbers for coordinates
+    that share one a; sd_scale: of the sds of each of these.
     """
 
     mean: Floats
     precision: Floats
-    sd_scale: float
+    sd_scale: Floats
     scale_group: Ints
 
 
@@ -56,11 +56,11 @@ def draw_inverse_wishart(rng: np.random.Generator, df: float, rate: Floats) -> F
 
 @compiled
 def inverse_gamma_conditionals(
-    precision: Floats, sd_scale: float, scale_group: Ints
+    precision: Floats, sd_scale: Floats, scale_group: Ints
 ) -> tuple[Floats, Floats]:
     """Shape and rate of the inverse gamma law of each a given the population's precision matrix."""
-    groups, width = scale_group.max() + 1, scale_group.size
-    shape, rate = np.full(groups, 0.5), np.full(groups, 1.0 / (sd_scale * sd_scale))
+    width = scale_group.size
+    shape, rate = np.full(sd_scale.size, 0.5), 1.0 / (sd_scale * sd_scale)
     for k in range(width):
         # every coordinate of a scale group adds to the same a
         shape[scale_group[k]] += 0.5 * (SD_PRIOR_DF + width - 1.0)

@@ -48,8 +48,12 @@ def draw_from_prior_part(
     sd = mixture.prior_part[1] * student_tail_inverse(rng.random())
     for d in range(noise.size):
         noise[d] = sd * rng.standard_normal()
-    for k in range(v.size):
+    width = v.size - prior_scale.unscaled
+    for k in range(width):
         v[k] = prior_scale.mean[k] + dot(mixture.prior_factor[k], noise)
+    # what the scale leaves alone is standard normal, and independent of the rest
+    for k in range(width, v.size):
+        v[k] = rng.standard_normal()
     # v has its blocks' constants in it.
     block_constants[:] = 0.0
     coordinates_from_value(transform, v, block_constants, x)
@@ -70,6 +74,8 @@ def add_prior_part(
     quad = mahalanobis_squared(prior_scale, workspace.value, workspace.precision_times_offset)
     ratio = prior_scale.scale / own_scale
     prior = interpolate_log_marginal(target.prior_scale_table, ratio * ratio * quad)[0]
+    for k in range(workspace.value.size - prior_scale.unscaled, workspace.value.size):
+        prior -= 0.5 * workspace.value[k] * workspace.value[k]
     # Log of the sum of two exponentials, less the larger.
     first = math.log1p(-share) + log_density
     second = math.log(share) + log_constant + prior + log_jacobian

@@ -66,7 +66,8 @@ class PriorScale(NamedTuple):
 
     scale: of the hyperprior. dimension: D, the coordinates whose scale it is. mean: (K,) the prior
     mean. prior_diag or prior_full: S^-1 as in `LogPosterior`, the constants of sum-to-zero blocks
-    given precision `constant_precision`. Then the expansion move at any sd: with
+    given precision `constant_precision`. unscaled: how many coefficients, the last ones, are not of
+    the value: the scale leaves them alone. Then the expansion move at any sd: with
     F F' = (X'X + S^-1 / sd^2)^-1, F = eigenvectors / sqrt(gram_eigenvalues + 1 / sd^2), and with
     precision_times_mean (K,) and translation_sd those of sd = 1.
     """
@@ -81,6 +82,7 @@ class PriorScale(NamedTuple):
     gram_eigenvalues: Floats
     precision_times_mean: Floats
     translation_sd: float
+    unscaled: int = 0
 
 
 def log_marginal(quad: Floats, dimension: int, scale: float) -> tuple[Floats, Floats]:
@@ -273,11 +275,11 @@ def student_tail_inverse(probability: float) -> float:
 
 @compiled
 def mahalanobis_squared(prior_scale: PriorScale, v: Floats, offset: Floats) -> float:
-    """Q of v (K,); v - mean is written into offset (K,)."""
+    """Q of v (K,), but for what the scale leaves alone; v - mean is written into offset (K,)."""
     total = 0.0
     for k in range(v.size):
         offset[k] = v[k] - prior_scale.mean[k]
-    for k in range(v.size):
+    for k in range(v.size - prior_scale.unscaled):
         total += offset[k] * (
             dot(prior_scale.prior_full[k], offset)
             if prior_scale.prior_full.size > 0

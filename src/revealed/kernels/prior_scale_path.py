@@ -20,6 +20,7 @@ from revealed.kernels._compile import compiled_internal
 from revealed.kernels.choice import log_likelihood
 from revealed.kernels.design import multiply
 from revealed.kernels.log_posterior import LogPosterior, PosteriorWorkspace
+from revealed.kernels.noise import count_coordinates, read_coordinates
 from revealed.kernels.prior_scale import interpolate_log_marginal
 from revealed.kernels.vectors import dot
 
@@ -63,7 +64,7 @@ def _log_density(
     # below the rest.
     known: float = (
         interpolate_log_marginal(target.prior_scale_table, c * c * quad)[0]
-        + target.unwhiten.shape[1] * log_factor
+        + (target.unwhiten.shape[1] - count_coordinates(target.noise)) * log_factor
     )
     likelihood: float = log_likelihood(
         target.noise,
@@ -80,11 +81,15 @@ def _log_density(
 def slice_sample_scale(
     rng: np.random.Generator, target: LogPosterior, workspace: PosteriorWorkspace, v: Floats
 ) -> None:
-    """Move v (K,), with the constants of its blocks, towards or away from the prior mean."""
-    rivals = target.rival_index.multiplicity.size
+    """Move v (K,), with the constants of its blocks, towards or away from the prior mean.
+
+    Its last coordinates, those of the noise, stay.
+    """
+    width, rivals = v.size - count_coordinates(target.noise), target.rival_index.multiplicity.size
     mean_gap, offset_gap, offset = np.empty(rivals), np.empty(rivals), np.empty(v.size)
     for k in range(v.size):
-        offset[k] = v[k] - target.prior_mean[k]
+        offset[k] = v[k] - target.prior_mean[k] if k < width else 0.0
+    read_coordinates(v, workspace.utility_gap, rivals)
     multiply(target.design, target.prior_mean, mean_gap)
     multiply(target.design, offset, offset_gap)
     quad = 0.0
@@ -122,5 +127,5 @@ def slice_sample_scale(
         else:
             high = log_factor
     c = math.exp(log_factor) if found else 1.0
-    for k in range(v.size):
+    for k in range(width):
         v[k] = target.prior_mean[k] + c * offset[k]

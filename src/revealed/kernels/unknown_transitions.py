@@ -34,7 +34,7 @@ from revealed.kernels.hmc import (
 )
 from revealed.kernels.interrupt import stop_requested
 from revealed.kernels.log_density import log_density_of
-from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.noise import NORMAL, AnyNoise, count_coordinates, read_coordinates
 from revealed.kernels.prior_scale import MarginalPrior, log_prior_of_quad
 from revealed.kernels.vectors import dot
 
@@ -70,11 +70,14 @@ class RowChoices(NamedTuple):
     chosen_row: Ints
     rival: Ints
     rival_index: RivalIndex
-    noise: NoiseArguments = NORMAL
+    noise: AnyNoise = NORMAL
 
 
 class ValuePrior(NamedTuple):
-    """The normal prior of v: precision (K, K) and mean (K,), marginal over an inferred sd."""
+    """The normal prior of v: precision (K, K) and mean (K,), marginal over an inferred sd.
+
+    Coordinates of the noise are the last of v.
+    """
 
     precision: Floats
     mean: Floats
@@ -100,8 +103,8 @@ class Workspace(NamedTuple):
     """Arrays that the kernels of this module write to.
 
     probabilities (C,); utility and grad_utility (P,); gap and grad_gap (R,): rivals' utilities less
-    the chosen one's; grad_v (K,) and grad_t (C,); v (K,) and t (C,) where a path was evaluated
-    last; and what the likelihood needs.
+    the chosen one's, and behind them the coordinates of the noise; grad_v (K,) and grad_t (C,);
+    v (K,) and t (C,) where a path was evaluated last; and what the likelihood needs.
     """
 
     probabilities: Floats
@@ -119,12 +122,13 @@ class Workspace(NamedTuple):
 def make_workspace(rows: TransitionRows, choices: RowChoices, width: int) -> Workspace:
     """A workspace for one chain with `width` coefficients."""
     cells, count, rivals = rows.next_state.size, rows.reward_index.size, choices.rival.size
+    size = rivals + count_coordinates(choices.noise)
     return Workspace(
         np.empty(cells),
         np.empty(count),
         np.empty(count),
-        np.empty(rivals),
-        np.empty(rivals),
+        np.empty(size),
+        np.empty(size),
         np.empty(width),
         np.empty(cells),
         np.empty(width),
@@ -154,12 +158,14 @@ def compute_row(rows: TransitionRows, r: int, t: Floats, v: Floats, probabilitie
 
 @compiled
 def log_choice_probability(
-    choices: RowChoices, work: Workspace, first: int, last: int, grad_gap: Floats
+    choices: RowChoices, work: Workspace, v: Floats, first: int, last: int, grad_gap: Floats
 ) -> float:
     """Log probability of the choices first to last - 1, from work.utility.
 
-    The derivative in their gaps goes into grad_gap (R,) unless that is empty.
+    The last of v (K,) are the coordinates of the noise. The derivative in the gaps, and in these,
+    goes into grad_gap unless that is empty.
     """
+    read_coordinates(v, work.gap, choices.rival.size)
     start = choices.rival_index.start
     for k in range(first, last):
         for j in range(start[k], start[k + 1]):
@@ -192,8 +198,13 @@ def log_posterior(
     for k in range(v.size):
         work.grad_v[k] = -dot(prior.precision[k], offset)
         quad -= offset[k] * work.grad_v[k]
-    total, precision = log_prior_of_quad(prior.marginal, quad)
-    for k in range(v.size):
+    # an inferred sd is that of the value; coordinates of the noise, the last, are standard normal
+    width, rest = v.size - count_coordinates(choices.noise), 0.0
+    for k in range(width, v.size):
+        rest += v[k] * v[k]
+    total, precision = log_prior_of_quad(prior.marginal, quad - rest)
+    total -= 0.5 * rest
+    for k in range(width):
         work.grad_v[k] *= precision
     for r in range(rows.reward_index.size):
         work.utility[r] = compute_row(rows, r, t, v, work.probabilities)
@@ -203,7 +214,9 @@ def log_posterior(
         total += rows.shape[c] * t[c] - g
         work.grad_t[c] = rows.shape[c] - g
     # choices: derivatives from gaps to utilities
-    total += log_choice_probability(choices, work, 0, choices.chosen_row.size, work.grad_gap)
+    total += log_choice_probability(choices, work, v, 0, choices.chosen_row.size, work.grad_gap)
+    for k in range(width, v.size):
+        work.grad_v[k] += work.grad_gap[choices.rival.size + k - width]
     for k in range(choices.chosen_row.size):
         for j in range(choices.rival_index.start[k], choices.rival_index.start[k + 1]):
             work.grad_utility[choices.rival[j]] += work.grad_gap[j]
@@ -280,7 +293,7 @@ def update_rows(
     for x in range(rows.start.size - 1):
         # only choices in this state see its rows
         first, last = choices.start[x], choices.start[x + 1]
-        before = log_choice_probability(choices, work, first, last, none)
+        before = log_choice_probability(choices, work, v, first, last, none)
         for r in range(rows.start[x], rows.start[x + 1]):
             low, old_utility = rows.cell_start[r], work.utility[r]
             share = KEPT_SHARES[int(rng.random() * KEPT_SHARES.size)]
@@ -294,7 +307,7 @@ def update_rows(
                     fresh = log_sum_exp(fresh, kept + t[c])
                 t[c] = fresh
             work.utility[r] = compute_row(rows, r, t, v, work.probabilities)
-            after = log_choice_probability(choices, work, first, last, none)
+            after = log_choice_probability(choices, work, v, first, last, none)
             # a logarithm of a uniform draw is minus an exponential one
             if -rng.standard_exponential() <= after - before:
                 accepted += 1

@@ -31,12 +31,19 @@ from revealed.kernels.noise import (
     identify_noise,
 )
 from revealed.models.base import Parameter
-from revealed.models.correlated_noise import CorrelatedNoise, ResolvedNoise, resolve_noise
+from revealed.models.correlated_noise import (
+    CorrelatedNoise,
+    ResolvedNoise,
+    check_all_offered,
+    resolve_noise,
+)
 from revealed.models.groups import Groups, Hierarchical, Pooled, Separate
-from revealed.models.lapse import rates_of, with_noise_coordinates
+from revealed.models.habit import ResolvedHabit, resolve_habit, with_habits
+from revealed.models.lapse import with_noise_coordinates
 from revealed.models.noise import Noise, NormalNoise
+from revealed.models.noise_draws import lapse_parameters, name_draws_of_groups, name_noise
 from revealed.models.priors import DEFAULT_SD, Flat, Normal, Prior, ResolvedPrior, resolve_prior
-from revealed.models.propriety import find_unbounded_direction
+from revealed.models.propriety import refuse_improper
 from revealed.models.transitions import (
     Dirichlet,
     Known,
@@ -104,6 +111,12 @@ class ChoiceModel:
                 "with lapses a flat prior is always improper: any choice may have been a lapse, so "
                 "that none bounds the value; give prior=rv.Normal(sd)"
             )
+        lapse = getattr(self.noise, "lapse", None)
+        if lapse is not None and lapse.by == "group" and not isinstance(self.groups, Hierarchical):
+            raise ValueError(
+                'lapses by="group" come from a population of groups: give '
+                "groups=rv.Hierarchical(), or leave by out"
+            )
 
     def replace(self, **parts: Any) -> ChoiceModel:
         """The same model with other parts."""
@@ -149,9 +162,11 @@ class ChoiceModel:
         if isinstance(self.noise, CorrelatedNoise):
             # labels of actions are needed, which a folder is not asked for
             noise = resolve_noise(self.noise, data)
-        if noise is not None and isinstance(self.groups, Separate):
+        habit = resolve_habit(data) if self._has_habits else None
+        labelled = noise or habit
+        if labelled is not None and isinstance(self.groups, Separate):
             assert group_of_decision is not None
-            _check_all_offered(noise, group_of_decision[data.decision_of_row], groups)
+            check_all_offered(labelled, group_of_decision[data.decision_of_row], groups)
         return ResolvedChoiceModel(
             model=self,
             data=data,
@@ -160,7 +175,14 @@ class ChoiceModel:
             noise=noise,
             groups=groups,
             group_of_decision=group_of_decision,
+            habit=habit,
         )
+
+    @property
+    def _has_habits(self) -> bool:
+        """Whether lapses follow habits, which are inferred."""
+        lapse = getattr(self.noise, "lapse", None)
+        return lapse is not None and lapse.to == "habit"
 
     def _resolve_groups(self, data: Any) -> tuple[tuple[Hashable, ...], Ints | None]:
         """The labels of the groups in the order of first appearance, and whose each decision is."""
@@ -212,7 +234,7 @@ class ResolvedChoiceModel:
     coefficients: their names and blocks, the data themselves where these are decisions. prior: in
     the coordinates of the data. noise: None where it is independent. groups: N labels, none where
     all are pooled. group_of_decision: (T,) positions among them. concentration: (M, N, N), and
-    exists: (N, M), of the Dirichlet prior of unknown rows.
+    exists: (N, M), of the Dirichlet prior of unknown rows. habit: None where lapses follow none.
     """
 
     model: ChoiceModel
@@ -224,11 +246,13 @@ class ResolvedChoiceModel:
     group_of_decision: Ints | None = None
     concentration: Floats | None = None
     exists: Bools | None = None
+    habit: ResolvedHabit | None = None
 
     @property
     def kernel(self) -> AnyNoise:
         """The law of independent noise, as compiled loops take it."""
-        return self.model._kernel
+        kernel = self.model._kernel
+        return kernel if self.habit is None else with_habits(kernel, len(self.habit.labels))
 
     @property
     def law(self) -> NoiseArguments:
@@ -248,7 +272,8 @@ class ResolvedChoiceModel:
 
         Coefficients and such coordinates are then one vector for samplers.
         """
-        return with_noise_coordinates(self.decisions, count_coordinates(self.kernel))
+        labels = None if self.habit is None else self.habit.of_row
+        return with_noise_coordinates(self.decisions, count_coordinates(self.kernel), labels)
 
     @cached_property
     def sampled_prior(self) -> ResolvedPrior:
@@ -263,14 +288,28 @@ class ResolvedChoiceModel:
         zeros = np.zeros((*value.shape[:-1], count_coordinates(self.kernel)))
         return np.concatenate([value, zeros], axis=-1)
 
+    @property
+    def own_coordinates(self) -> int:
+        """How many coordinates of the noise each group has for itself: those of its lapses."""
+        lapse = getattr(self.model.noise, "lapse", None)
+        if lapse is None or lapse.by == "all":
+            return 0
+        return count_coordinates(self.kernel) - count_coordinates(self.law)
+
     def name_draws(self, draws: Mapping[str, Floats]) -> dict[str, Floats]:
         """Draws by the names of `parameters`, from those of a sampler."""
-        kernel, value = self.kernel, draws["value"]
-        if not isinstance(kernel, LapseArguments):
+        count = count_coordinates(self.kernel)
+        # data augmentation has draws of the rate itself
+        if count == 0 or "lapse" in draws:
             return dict(draws)
-        # the coordinate of the noise is the last coefficient; users see the rate
-        rate = rates_of(kernel.table, value[..., -1])
-        return {**draws, "value": np.ascontiguousarray(value[..., :-1]), "lapse": rate}
+        if isinstance(self.model.groups, Hierarchical):
+            return name_draws_of_groups(
+                self.kernel, draws, self.own_coordinates, len(self.coefficients.names)
+            )
+        # the coordinates of the noise are the last coefficients
+        value = draws["value"]
+        named = name_noise(self.kernel, value[..., -count:])
+        return {**draws, "value": np.ascontiguousarray(value[..., :-count]), **named}
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -291,7 +330,9 @@ class ResolvedChoiceModel:
         if self.prior.scale is not None:
             found.append(Parameter("prior_sd"))
         if isinstance(self.kernel, LapseArguments):
-            found.append(Parameter("lapse"))
+            found += lapse_parameters(self.coefficients.names, self.groups, self.own_coordinates)
+        if self.habit is not None:
+            found.append(Parameter("habit", ("action",), {"action": self.habit.labels}))
         if self.noise is not None:
             labels = self.noise.non_base
             dims = ("action", "other_action")
@@ -335,7 +376,11 @@ class ResolvedChoiceModel:
             parts += [self.group_of_decision, [str(label) for label in self.groups]]
         if isinstance(self.model.groups, Hierarchical):
             parts.append(self.model.groups.sd_scale)
+            lapse = getattr(self.model.noise, "lapse", None)
+            parts += [] if lapse is None else [lapse.by, lapse.sd_scale]
         parts += identify_noise(self.kernel)
+        if self.habit is not None:
+            parts += [[str(label) for label in self.habit.labels], self.habit.of_row]
         if noise is not None:
             parts += [noise.labels, noise.base, noise.scale, noise.df, noise.root.tolist()]
         if isinstance(data, Trajectories):
@@ -350,35 +395,4 @@ class ResolvedChoiceModel:
         """
         if not self.prior.flat or not isinstance(self.data, Decisions):
             return
-        # a linear programme looks for a direction along which no choice speaks against the value
-        unbounded = find_unbounded_direction(
-            self.data, self.prior.basis, self.prior.constant_directions
-        )
-        if unbounded is None:
-            return
-        why = (
-            "every choice agrees with it, however far it is taken"
-            if unbounded.tested
-            else "no choice ever tests it"
-        )
-        raise ValueError(
-            "the posterior under a flat prior is improper along the direction "
-            f"({unbounded}): {why}; use rv.Normal(sd), or decisions that bound this direction"
-        )
-
-
-def _check_all_offered(
-    noise: ResolvedNoise, group_of_row: Ints, groups: tuple[Hashable, ...]
-) -> None:
-    """Refuse separate groups that were not all offered the same actions.
-
-    The noise covariance of each would have other actions, and they could not stand side by side.
-    group_of_row: (P,) positions among the groups.
-    """
-    offered = np.zeros((len(groups), len(noise.labels)), np.bool_)
-    offered[group_of_row, noise.of_row] = True
-    for i, k in np.argwhere(~offered)[:1]:
-        raise ValueError(
-            f"group {groups[i]!r} was never offered {noise.labels[k]!r}; separate groups with "
-            "correlated noise need the same actions: leave out the group, or the action"
-        )
+        refuse_improper(self.data, self.prior)

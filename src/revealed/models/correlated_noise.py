@@ -14,6 +14,7 @@ one.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from numpy.typing import ArrayLike
 from revealed._types import Floats, Ints, Labels
 from revealed._validation import check_count
 from revealed.data.decisions import Decisions
+from revealed.models.habit import ResolvedHabit
 
 
 @dataclass(frozen=True)
@@ -274,3 +276,21 @@ class NoiseCovariance:
                 )
         check_labels_unique(decisions, of_row, found)
         return np.array([known[label] for label in found.tolist()], dtype=np.int64)[of_row]
+
+
+def check_all_offered(
+    noise: ResolvedNoise | ResolvedHabit, group_of_row: Ints, groups: tuple[Hashable, ...]
+) -> None:
+    """Refuse separate groups that were not all offered the same actions.
+
+    The noise covariance, or the habits, of each would have other actions, and they could not stand
+    side by side.
+    group_of_row: (P,) positions among the groups.
+    """
+    offered = np.zeros((len(groups), len(noise.labels)), np.bool_)
+    offered[group_of_row, noise.of_row] = True
+    for i, k in np.argwhere(~offered)[:1]:
+        raise ValueError(
+            f"group {groups[i]!r} was never offered {noise.labels[k]!r}; separate groups with "
+            "correlated noise or habits need the same actions: leave out the group, or the action"
+        )

@@ -33,8 +33,9 @@ class ProbabilityLimits:
     decisions
         Whose choices are worked on at once, 16 MB with four actions and 4,000 draws.
     smallest_of_normal
-        Probabilities of normal noise are off by 2e-8 at most (`kernels/mean_probabilities.py`): of
-        those below this, a part in 50,000 or more, and their logarithms are worked out afresh.
+        Small probabilities of normal noise are off by 8e-8 at most
+        (`kernels/mean_probabilities.py`): of those below this, a part in 50,000 or more, and their
+        logarithms are worked out afresh.
     smallest
         Those of other noises lose nothing before doubles end.
     """
@@ -43,7 +44,7 @@ class ProbabilityLimits:
     points: int = 8
     actions: int = 64
     decisions: int = 128
-    smallest_of_normal: float = 1e-3
+    smallest_of_normal: float = 4e-3
     smallest: float = 1e-290
 
     def smallest_under(self, noise: NoiseArguments) -> float:
@@ -96,7 +97,8 @@ class DrawnProbabilities:
         # rates differ between draws, so that probabilities are mixed before they are added
         own = np.zeros((len(mu), len(draws)))
         choice.add_probabilities(kernel, mu, some.start, columns, own)
-        mixed = self.noise.of_draws(draws).mix(own.T, np.repeat(some.sizes, some.sizes))
+        noise = self.noise.of_draws(draws)
+        mixed = noise.mix(own.T, noise.shares(some))
         for b, column in zip(batch.tolist(), mixed, strict=True):
             out[:, b] += column
 
@@ -125,7 +127,7 @@ def log_probabilities_of_choices(d: Decisions, values: Floats, noise: KnownNoise
     """
     if isinstance(noise, KnownLapse):
         without = log_probabilities_of_choices(d, values, noise.without_lapses)
-        return noise.log_mix(without, d.sizes)
+        return noise.log_mix(without, noise.shares_of_choices(d))
     if isinstance(noise, NoiseCovariance) or not as_kernel(noise).is_normal:
         return log_likelihood(d, values, noise)
     out = np.empty((len(values), len(d)))

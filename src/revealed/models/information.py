@@ -13,6 +13,7 @@ from revealed.kernels import choice, choice_logit
 from revealed.kernels.choice_formula import write_information
 from revealed.kernels.choice_information import add_information_dense, add_information_sparse
 from revealed.kernels.noise import AnyNoise, LapseArguments, NoiseArguments
+from revealed.models.habit import HabitDerivatives
 
 
 def information_matrix(
@@ -115,19 +116,34 @@ def coordinate_derivatives(
     weight: Floats,
     noise: LapseArguments,
     slopes_of_map: Floats,
-) -> tuple[float, Floats]:
-    """The slope of the weighted log-likelihood in the coordinate z of the rate of lapses.
+    habit: Floats,
+) -> tuple[Floats, Floats]:
+    """The slopes (n,) of the weighted log-likelihood in the n coordinates of the lapses.
 
-    And (K,) minus its second derivatives in z and the coefficients, the last being z itself. noise:
-    at z. slopes_of_map: the first and second derivative of the log odds in z.
+    And (n, K) minus its second derivatives in them and in all coefficients, the last n being these
+    coordinates. noise: at them. slopes_of_map: the first and second derivative of the log odds in
+    the coordinate of the rate. habit: (n - 1,) the coordinates of habits.
     """
     # decisions one by one: each has a probability of its own of having been no lapse
     first, second = slopes_of_map
     g, w = _decision_slopes(d, chosen_row, mu, noise)
-    rate = np.exp(noise.log_rate)
+    rate, unsure = np.exp(noise.log_rate), weight * w * (1.0 - w)
     # by the log odds, then by z
     slope = float(weight @ (1.0 - w - rate))
-    information = float(weight @ (rate * (1.0 - rate) - w * (1.0 - w)))
-    mixed = first * ((weight * w * (1.0 - w)) @ g)
-    mixed[-1] = first**2 * information - second * slope
-    return first * slope, mixed
+    # the coordinate of the rate comes first, then those of habits
+    slopes, mixed = np.empty(1 + habit.size), np.empty((1 + habit.size, g.shape[1]))
+    slopes[0], mixed[0] = first * slope, first * (unsure @ g)
+    at = g.shape[1] - 1 - habit.size
+    curvature = float(weight.sum() * rate * (1.0 - rate) - unsure.sum())
+    mixed[0, at] = first**2 * curvature - second * slope
+    if habit.size:
+        # by log q, and then by the coordinates of habits, kinds of decisions together
+        by = HabitDerivatives(noise.habit, habit)
+        kind, own = noise.habit.of_decision, slice(at + 1, None)
+        lapsed: Floats = np.bincount(kind, weight * (1.0 - w), len(by.first)).astype(np.float64)
+        of_kind = np.bincount(kind, unsure, len(by.first))
+        slopes[1:] = lapsed @ by.first
+        mixed[1:] = by.first[kind].T @ (unsure[:, None] * g)
+        mixed[0, own] = mixed[1:, at] = -first * (of_kind @ by.first)
+        mixed[1:, own] = -by.first.T @ (of_kind[:, None] * by.first) - by.second(lapsed)
+    return slopes, mixed

@@ -1,28 +1,32 @@
 """Lapses: now and then a controller chooses blindly, whatever the actions are worth.
 
-    P' = (1 - rate) P + rate / M
+    P' = (1 - rate) P + rate q
 
-With probability `rate` one of the M actions offered is taken at random; otherwise the noise decides
-as ever. The rate is inferred, from a beta prior. What is chosen against all utilities then counts
-little: P' is never below rate / M. Two things follow. The posterior need not be log-concave, and
-may have two modes (mostly noise, or mostly lapses). And a flat prior of the value is always
-improper.
+With probability `rate` one of the actions offered is taken blindly: each of the M as likely as
+another, q = 1 / M, or by habit, in proportion to learnt frequencies of their labels (`habit.py`);
+otherwise the noise decides as ever. The rate is inferred, from a beta prior. What is chosen against
+all utilities then counts little: P' is never below rate q. Two things follow. The posterior need
+not be log-concave, and may have two modes (mostly noise, or mostly lapses). And a flat prior of the
+value is always improper.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import betaincinv, betaln, ndtr
 
 from revealed._types import Floats, Ints
+from revealed._validation import check_positive
 from revealed.data.decisions import Block, Decisions
 from revealed.kernels.lapse import LAPSE_TABLE, rates_at, write_log_odds
 from revealed.kernels.noise import AnyNoise, LapseArguments
+from revealed.models.habit import check_habit, index_offers, label_positions, weights_of
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,17 @@ class Lapse:
     ----------
     prior
         Of the rate of lapses; default: ``Beta(1, 9)``, whose mean is a tenth.
+    to
+        What a lapse chooses: "uniform", each action offered as likely as another; or "habit",
+        in proportion to frequencies of the actions' labels, which are inferred under a flat
+        Dirichlet prior and renormalised over the actions offered.
+    by
+        "all", the default: one rate for everybody. "group", with hierarchical groups only: a rate
+        for each group, from a population of them. The prior is then that of the median group.
+    sd_scale
+        With rates by group, of the prior of how far they differ: the sd of z in rate = F^-1(Phi(z))
+        is sd_scale times |t|, t Student with two degrees of freedom and F the prior's distribution
+        function. Default: 1, so that groups may differ as much as the prior is wide.
 
     Examples
     --------
@@ -79,8 +94,20 @@ class Lapse:
     """
 
     prior: Beta = field(default_factory=lambda: Beta(1.0, 9.0))
+    to: str = "uniform"
+    by: Literal["all", "group"] = "all"
+    sd_scale: float = 1.0
 
     def __post_init__(self) -> None:
+        if self.to not in ("uniform", "habit"):
+            raise ValueError(f'a lapse goes to "uniform" or "habit", not {self.to!r}')
+        if self.by not in ("all", "group"):
+            raise ValueError(f'by must be "all" or "group"; it is {self.by!r}')
+        if (self.to, self.by) == ("habit", "group"):
+            raise ValueError('habits are those of all groups: leave out to="habit", or by="group"')
+        check_positive("the scale of the lapse rates' sd", self.sd_scale)
+        if self.by == "all" and self.sd_scale != 1.0:
+            raise ValueError('sd_scale is that of rates which differ: give by="group" with it')
         if not isinstance(self.prior, Beta):
             raise ValueError(
                 f"the prior of a lapse rate must be rv.Beta(a, b); it is {self.prior!r}"
@@ -128,47 +155,96 @@ class KnownLapse:
         Of choices that are no lapses.
     rate
         Of lapses: one number, or (S,), one for each of S draws.
+    habit
+        The probability of each action label, as a mapping, where lapses follow habits; each a
+        number, or (S,) numbers of S draws.
 
     Examples
     --------
     >>> d = rv.Decisions([[0.0], [1.0], [2.0]], start=[0, 3], chosen=[1])
     >>> rv.choice_probabilities(d, [1.0], rv.KnownLapse(rv.LogitNoise(), 0.3)).round(3)
     array([0.163, 0.271, 0.566])
+    >>> d = rv.Decisions([[0.0], [1.0]], start=[0, 2], chosen=[1], actions=["left", "right"])
+    >>> lapse = rv.KnownLapse(rv.LogitNoise(), 1.0, {"left": 0.6, "right": 0.2, "up": 0.2})
+    >>> rv.choice_probabilities(d, [1.0], lapse)  # among those offered
+    array([0.75, 0.25])
     """
 
     noise: Any
     rate: Any
+    habit: Any = None
 
     def __post_init__(self) -> None:
         rate = np.asarray(self.rate, dtype=np.float64)
         if rate.ndim > 1 or rate.size == 0 or not ((rate >= 0.0) & (rate <= 1.0)).all():
             raise ValueError("a rate of lapses is a probability, or (S,) probabilities of S draws")
         object.__setattr__(self, "rate", rate)
+        if self.habit is not None:
+            object.__setattr__(self, "habit", check_habit(self.habit))
 
     @property
     def without_lapses(self) -> Any:
         """The noise of choices that are no lapses."""
         return self.noise if self.noise.lapse is None else replace(self.noise, lapse=None)
 
+    @property
+    def weights(self) -> Floats:
+        """(L,) or (S, L) the probabilities of the labels."""
+        return np.stack(list(self.habit.values()), axis=-1)
+
     def of_draws(self, which: Ints) -> KnownLapse:
         """That of some of the draws."""
-        return self if self.rate.ndim == 0 else KnownLapse(self.noise, self.rate[which])
+        return self.apply(lambda draws: draws[which])
 
-    def log_mix(self, logs: Floats, actions: Any) -> Floats:
+    def apply(self, change: Callable[[Floats], Floats]) -> KnownLapse:
+        """The same with other draws (S', ...) in place of all that has draws (S, ...)."""
+        # what is one number for all draws stays as it is
+        rate = self.rate if self.rate.ndim == 0 else change(self.rate)
+        if self.habit is None or self.weights.ndim == 1:
+            return KnownLapse(self.noise, rate, self.habit)
+        changed = change(self.weights)
+        return KnownLapse(self.noise, rate, dict(zip(self.habit, changed.T, strict=True)))
+
+    def label_of_row(self, d: Decisions) -> Ints | None:
+        """(P,) which of the labels each row has; None where lapses are uniform."""
+        return None if self.habit is None else label_positions(tuple(self.habit), d)
+
+    def shares(self, d: Decisions) -> Floats:
+        """(P,) or (S, P) how probable it is that a lapse chooses each row."""
+        label = self.label_of_row(d)
+        if label is None:
+            return np.repeat(1.0 / d.sizes, d.sizes)
+        # the weight of each row, against those of all rows of its decision
+        weights = self.weights[..., label]
+        total = np.add.reduceat(weights, d.start[:-1], axis=-1)
+        return np.asarray(weights / np.repeat(total, d.sizes, axis=-1))
+
+    def shares_of_choices(self, d: Decisions) -> Floats:
+        """(T,) or (S, T) how probable it is that a lapse chooses as was chosen."""
+        label = self.label_of_row(d)
+        if label is None:
+            return np.asarray(1.0 / d.sizes)
+        # decisions that offer the same labels once
+        index, weights = index_offers(d, label, len(self.habit)), self.weights
+        of_kind = weights[..., index.chosen] / (weights @ index.offered.T)
+        return np.asarray(of_kind[..., index.of_decision])
+
+    def log_mix(self, logs: Floats, shares: Any) -> Floats:
         """(S, n) log probabilities with lapses, from those without (S, n).
 
-        actions: (n,) how many were offered.
+        shares: (n,) or (S, n) what a lapse makes of them.
         """
         # one rate for all draws, or each draw's own; of zero the logarithm is minus infinity
         rate = self.rate if self.rate.ndim == 0 else self.rate[:, None]
         with np.errstate(divide="ignore"):
-            blind = np.log(rate) - np.log(actions)
+            blind = np.log(rate) + np.log(shares)
             return np.asarray(np.logaddexp(np.log1p(-rate) + logs, blind))
 
-    def mix(self, probabilities: Floats, actions: Any) -> Floats:
+    def mix(self, probabilities: Floats, shares: Any) -> Floats:
         """(S, n) probabilities with lapses, from those without."""
+        # probabilities of all rows add to one, and so do the shares: so does their mixture
         rate = self.rate if self.rate.ndim == 0 else self.rate[:, None]
-        return np.asarray((1.0 - rate) * probabilities + rate / actions)
+        return np.asarray((1.0 - rate) * probabilities + rate * shares)
 
 
 def check_lapse(lapse: Any) -> None:
@@ -178,11 +254,14 @@ def check_lapse(lapse: Any) -> None:
 
 
 def at_coordinate(noise: AnyNoise, v: Floats) -> AnyNoise:
-    """The noise with the rate of lapses that the last of v (K,) gives it, where that is unknown."""
+    """The noise with the lapses that the last of v (K,) give it, where these are unknown."""
     if not isinstance(noise, LapseArguments) or noise.coordinates == 0:
         return noise
-    log_odds = log_odds_and_slopes(noise.table, float(v[-1]))[0]
-    return noise._replace(coordinates=0, log_odds=float(log_odds))
+    # the coordinate of the rate, then those of habits
+    z = v[len(v) - noise.coordinates :]
+    log_odds = float(log_odds_and_slopes(noise.table, float(z[0]))[0])
+    habit = noise.habit._replace(weights=weights_of(z[1:]))
+    return noise._replace(coordinates=0, log_odds=log_odds, habit=habit)
 
 
 def log_odds_and_slopes(table: Floats, z: float) -> Floats:
@@ -192,11 +271,11 @@ def log_odds_and_slopes(table: Floats, z: float) -> Floats:
     return out
 
 
-def with_noise_coordinates(d: Decisions, count: int) -> Decisions:
+def with_noise_coordinates(d: Decisions, count: int, of_row: Ints | None = None) -> Decisions:
     """The decisions with so many columns of zeros more, which stand for coordinates of the noise.
 
     Utilities do not depend on these coefficients, but everything that moves coefficients moves them
-    too.
+    too. of_row: (P,) labels of the actions as numbers, where habits are learnt.
     """
     if count == 0:
         return d
@@ -207,10 +286,14 @@ def with_noise_coordinates(d: Decisions, count: int) -> Decisions:
         if sp.issparse(d.rows)
         else np.hstack([d.rows, zeros.toarray()])
     )
+    # a feature may be called whatever a user likes, and no name may stand there twice
+    names = (f"noise {i}" for i in range(count + len(d.names)))
+    free = [name for name in names if name not in d.names][:count]
     return Decisions(
         rows,
         d.start,
         d.chosen_row - d.start[:-1],
-        names=[*d.names, "lapse"],
-        blocks=[*d.blocks, Block("lapse", count)],
+        names=[*d.names, *free],
+        actions=of_row,
+        blocks=[*d.blocks, Block("noise", count)],
     )

@@ -23,6 +23,7 @@ from revealed.kernels.interrupt import raise_if_stopping
 from revealed.kernels.noise import NORMAL, AnyNoise, LapseArguments
 from revealed.models.correlated_noise import NoiseCovariance
 from revealed.models.ghk_probabilities import ghk_log_probabilities, normalise
+from revealed.models.habit import bind_habits
 from revealed.models.information import coordinate_derivatives, information_matrix
 from revealed.models.lapse import KnownLapse, at_coordinate, log_odds_and_slopes
 from revealed.models.noise import KnownNoise, Noise, as_kernel
@@ -77,7 +78,7 @@ def log_likelihood(d: Decisions, v: Any, noise: KnownNoise | None = None) -> Flo
     draws = _check_coefficients(d, v)
     if isinstance(noise, KnownLapse):
         logs = np.atleast_2d(log_likelihood(d, draws, noise.without_lapses))
-        mixed = noise.log_mix(logs, d.sizes)
+        mixed = noise.log_mix(logs, noise.shares_of_choices(d))
         return mixed if np.ndim(v) == 2 else mixed[0]
     chosen_row = d.chosen_row
     out = np.empty((len(draws), len(d)))
@@ -119,7 +120,7 @@ def choice_probabilities(d: Decisions, v: Any, noise: KnownNoise | None = None) 
     draws = _check_coefficients(d, v)
     if isinstance(noise, KnownLapse):
         without = np.atleast_2d(choice_probabilities(d, draws, noise.without_lapses))
-        mixed = noise.mix(without, np.repeat(d.sizes, d.sizes))
+        mixed = noise.mix(without, noise.shares(d))
         return mixed if np.ndim(v) == 2 else mixed[0]
     out = np.empty((len(draws), d.rows.shape[0]))
     if isinstance(noise, NoiseCovariance):
@@ -157,6 +158,8 @@ def derivatives(
             f"derivatives are taken at one v of {len(d.names)} numbers; it has shape {np.shape(v)}"
         )
     once, kernel = np.ones(len(d)), as_kernel(noise)
+    if isinstance(noise, KnownLapse):
+        kernel = bind_habits(kernel, d, noise.label_of_row(d))
     value, gradient, information = _derivatives(d, d.chosen_row, given[0], once, kernel)
     return value, gradient, -information
 
@@ -236,15 +239,19 @@ def at_likely_scale(
     if resolved_prior.scale is None:
         return resolved_prior
     sd = resolved_prior.scale
+    # Only of the value's coordinates is it the scale.
+    free = len(resolved_prior.precision) - resolved_prior.unscaled
+    precision = np.zeros_like(resolved_prior.precision)
+    precision[:free, :free] = resolved_prior.precision[:free, :free]
     # Each of the four rounds changes the sd by a factor of ten at most.
     for _ in range(4):
         v, information = posterior_mode(d, resolved_prior.at_scale(sd), weight, noise)
         q = (v - resolved_prior.mean) @ resolved_prior.basis
         # The quadratic form at the mode, plus its spread around the mode.
-        expected = q @ resolved_prior.precision @ q + np.trace(
-            sla.cho_solve(sla.cho_factor(information), resolved_prior.precision)
+        expected = q @ precision @ q + np.trace(
+            sla.cho_solve(sla.cho_factor(information), precision)
         )
-        sd = float(np.clip(np.sqrt(expected / len(q)), 0.1 * sd, 10.0 * sd))
+        sd = float(np.clip(np.sqrt(expected / free), 0.1 * sd, 10.0 * sd))
     return resolved_prior.at_scale(sd)
 
 
@@ -308,6 +315,8 @@ def _mean_utilities(d: Decisions, draws: Floats) -> Iterator[tuple[int, Floats]]
     for first in range(0, len(draws), at_a_time):
         mu = np.ascontiguousarray(mean_utilities(d.rows, draws[first : first + at_a_time]).T)
         for i in range(len(mu)):
+            # what is done with each may take a while
+            raise_if_stopping()
             yield first + i, mu[i]
 
 
@@ -319,7 +328,8 @@ def mean_utilities(rows: Rows, draws: Floats) -> Floats:
     largest_allowed = 1e100  # beyond, utilities would overflow when squared
     with np.errstate(over="ignore", invalid="ignore"):
         mu = np.asarray(rows @ draws.T)
-        largest = np.abs(mu).max()
+        # without a second array of that size
+        largest = np.maximum(mu.max(), -mu.min())
     # Written this way round, so that a NaN is refused too.
     if not largest < largest_allowed:
         raise ValueError(
@@ -337,17 +347,21 @@ def _derivatives(
     Gradient and minus Hessian of the weighted one.
     """
     # The gradient by utility, and then by coefficient through the rows.
-    raise_if_stopping()
     ((_, mu),) = _mean_utilities(d, v[None])
     slopes, known = np.empty(len(mu)), at_coordinate(noise, v)
     value = choice.log_likelihood_and_gradient(known, mu, d.start, chosen_row, slopes)
     gradient = d.rows.T @ (np.repeat(weight, d.sizes) * slopes)
+    raise_if_stopping()
     information = information_matrix(d, chosen_row, mu, weight, known)
     if isinstance(noise, LapseArguments) and noise.coordinates:
         assert isinstance(known, LapseArguments)
-        of_map = log_odds_and_slopes(noise.table, float(v[-1]))[1:]
-        gradient[-1], mixed = coordinate_derivatives(d, chosen_row, mu, weight, known, of_map)
-        information[-1] = information[:, -1] = mixed
+        own = slice(len(v) - noise.coordinates, None)
+        of_map = log_odds_and_slopes(noise.table, float(v[own][0]))[1:]
+        gradient[own], mixed = coordinate_derivatives(
+            d, chosen_row, mu, weight, known, of_map, v[own][1:]
+        )
+        information[own] = mixed
+        information[:, own] = mixed.T
     return value, gradient, information
 
 

@@ -14,9 +14,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from revealed._types import Floats
+from revealed._types import Floats, Ints
+from revealed.data.decisions import Decisions
 from revealed.kernels import logit
 from revealed.kernels.choice_exact import log_likelihood_and_gradient
+from revealed.kernels.habit import UNIFORM, unbound_habit
 from revealed.kernels.noise import (
     NORMAL,
     AnyNoise,
@@ -107,13 +109,17 @@ class Noise:
         law = self.law()
         return law if self.lapse is None else LapseArguments(law, self.lapse.table)
 
-    def law_with_lapses(self, rate: float) -> AnyNoise:
-        """The noise with lapses at a known rate, as compiled loops take it."""
+    def law_with_lapses(self, rate: float, habit: Floats | None = None) -> AnyNoise:
+        """The noise with lapses at a known rate, as compiled loops take it.
+
+        habit: (L,) the probabilities of the labels; None where lapses are uniform.
+        """
         # without lapses the loops without them are quicker
         if rate <= 0.0:
             return self.law()
         log_odds = np.log(rate) - np.log(max(1.0 - rate, 1e-300))
-        return LapseArguments(self.law(), np.empty((2, 0)), 0, float(log_odds))
+        index = UNIFORM if habit is None else unbound_habit(len(habit))._replace(weights=habit)
+        return LapseArguments(self.law(), np.empty((2, 0)), 0, float(log_odds), index)
 
     def law(self) -> NoiseArguments:
         """The noise of choices that are no lapses, as compiled loops take it."""
@@ -221,15 +227,21 @@ def law_of(noise: Noise | KnownLapse | None) -> NoiseArguments:
     return noise.noise.law() if isinstance(noise, KnownLapse) else noise.law()
 
 
+def label_of_row(noise: KnownNoise | None, d: Decisions) -> Ints | None:
+    """(P,) labels of the rows as numbers where probabilities depend on them; otherwise None."""
+    return noise.label_of_row(d) if isinstance(noise, NoiseCovariance | KnownLapse) else None
+
+
 def as_kernel(noise: Noise | KnownLapse | None) -> AnyNoise:
     """A noise that is known as compiled loops take it; None is normal noise."""
     if noise is None:
         return NORMAL
     if isinstance(noise, KnownLapse):
-        if noise.rate.ndim > 0:
+        habit = None if noise.habit is None else noise.weights
+        if noise.rate.ndim > 0 or (habit is not None and habit.ndim > 1):
             raise ValueError("here the rate of lapses must be one number")
         attending: Noise = noise.noise
-        return attending.law_with_lapses(float(noise.rate))
+        return attending.law_with_lapses(float(noise.rate), habit)
     # a rate that is still to be inferred gives no probability
     if noise.lapse is not None:
         raise ValueError(

@@ -144,6 +144,8 @@ class ResolvedPrior:
     unit-norm indicator column for each sum-to-zero block, so that [basis, constant_directions] is
     an orthonormal square matrix. precision: (D, D), zero when flat; where the prior scale is
     inferred, that of sd one. mean: (K,). scale: that of the sd's own prior, None if sd is given.
+    unscaled: how many coordinates, the last ones, an inferred sd leaves alone; they are not of the
+    value but of the noise.
     """
 
     basis: Floats
@@ -152,6 +154,7 @@ class ResolvedPrior:
     mean: Floats
     flat: bool
     scale: float | None = None
+    unscaled: int = 0
 
     @property
     def has_mean(self) -> bool:
@@ -165,7 +168,8 @@ class ResolvedPrior:
         Samplers may give sum-to-zero blocks a random constant, which changes no choice. It is as
         precise as the other directions are on average.
         """
-        return 1.0 if self.flat else float(np.trace(self.precision) / len(self.precision))
+        free = len(self.precision) - self.unscaled
+        return 1.0 if self.flat else float(np.trace(self.precision[:free, :free]) / free)
 
     @cached_property
     def full_precision(self) -> Floats:
@@ -204,7 +208,6 @@ class ResolvedPrior:
         """The same with so many standard normal coordinates more, behind the coefficients."""
         if count == 0:
             return self
-        assert self.scale is None
         # independent of the coefficients, and in no block that sums to zero
         nothing = np.zeros((count, self.constant_directions.shape[1]))
         return replace(
@@ -213,6 +216,21 @@ class ResolvedPrior:
             constant_directions=np.vstack([self.constant_directions, nothing]),
             precision=sla.block_diag(self.precision, np.eye(count)),
             mean=np.append(self.mean, np.zeros(count)),
+            unscaled=self.unscaled + count,
+        )
+
+    def of_value(self) -> ResolvedPrior:
+        """The same without the coordinates that an inferred sd leaves alone."""
+        if self.unscaled == 0:
+            return self
+        width, free = len(self.mean) - self.unscaled, len(self.precision) - self.unscaled
+        return replace(
+            self,
+            basis=np.ascontiguousarray(self.basis[:width, :free]),
+            constant_directions=self.constant_directions[:width],
+            precision=self.precision[:free, :free],
+            mean=self.mean[:width],
+            unscaled=0,
         )
 
     def at_scale(self, sd: float) -> ResolvedPrior:
@@ -220,7 +238,7 @@ class ResolvedPrior:
 
         `precision` is that of sd one, so it is divided by sd^2.
         """
-        return replace(self, precision=self.precision / sd**2, scale=None)
+        return replace(self, precision=scaled(self.precision, sd, self.unscaled), scale=None)
 
     def with_random_constants(self, rng: np.random.Generator, v: Floats) -> Floats:
         """Draws of v (n, K) with the constants of sum-to-zero blocks drawn anew.
@@ -242,7 +260,8 @@ class ResolvedPrior:
         q = sla.solve_triangular(root, noise, lower=True, trans="T")
         # The sd of each draw from its own half-t prior.
         if self.scale is not None:
-            q = self.scale * np.abs(rng.standard_t(HYPERPRIOR_DF, size)) * q
+            free = len(q) - self.unscaled
+            q[:free] *= self.scale * np.abs(rng.standard_t(HYPERPRIOR_DF, size))
         return np.ascontiguousarray((self.basis @ q).T) + self.mean
 
     def log_density(self, v: Floats) -> Floats:
@@ -253,9 +272,21 @@ class ResolvedPrior:
         # The quadratic form (v - mean)' precision (v - mean), in coordinates q.
         q = (v - self.mean) @ self.basis
         quad = np.einsum("...i,ij,...j->...", q, self.precision, q)
-        if self.scale is not None:
-            return log_marginal(np.atleast_1d(quad), q.shape[-1], self.scale)[0].reshape(quad.shape)
-        return np.asarray(-0.5 * quad)
+        if self.scale is None:
+            return np.asarray(-0.5 * quad)
+        # of the value's coordinates alone; those that the sd leaves alone are standard normal
+        free = q.shape[-1] - self.unscaled
+        rest = (q[..., free:] ** 2).sum(axis=-1)
+        logs = log_marginal(np.atleast_1d(quad - rest), free, self.scale)[0]
+        return np.asarray(logs.reshape(quad.shape) - 0.5 * rest)
+
+
+def scaled(precision: Floats, sd: float, unscaled: int) -> Floats:
+    """A precision (D, D) of sd one at another sd, but for the last coordinates: so many stay."""
+    found = precision / sd**2
+    free = len(precision) - unscaled
+    found[free:, free:] = precision[free:, free:]
+    return found
 
 
 def resolve_prior(prior: Prior, decisions: Coefficients) -> ResolvedPrior:

@@ -331,3 +331,20 @@ def _list_names(players: Ints, names: tuple[str, ...], shown: int = 3) -> str:
     if len(players) > shown:
         listed.append(f"{len(players) - shown} more")
     return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
+
+
+def refuse_improper(d: Decisions, prior: ResolvedPrior) -> None:
+    """Refuse decisions that leave a direction unbounded under a flat prior, and name it."""
+    # a linear programme looks for a direction along which no choice speaks against the value
+    unbounded = find_unbounded_direction(d, prior.basis, prior.constant_directions)
+    if unbounded is None:
+        return
+    why = (
+        "every choice agrees with it, however far it is taken"
+        if unbounded.tested
+        else "no choice ever tests it"
+    )
+    raise ValueError(
+        "the posterior under a flat prior is improper along the direction "
+        f"({unbounded}): {why}; use rv.Normal(sd), or decisions that bound this direction"
+    )

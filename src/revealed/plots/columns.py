@@ -65,6 +65,10 @@ def column_kinds(post: Posterior) -> list[Kind]:
         add("prior sd", 1, main=False, low=0.0)
     if "lapse" in post.draws:
         add("rate of lapses", 1, main=False, low=0.0, high=1.0)
+    if "population_noise_mean" in post.draws:
+        add("sd of lapse coordinates", 1, main=False, low=0.0)
+    if "habit" in post.draws:
+        add("habit", post.draws["habit"].shape[-1], main=False, low=0.0, high=1.0)
     if "noise_covariance" in post.draws:
         size = post.draws["noise_covariance"].shape[-1]
         add("noise covariance", size * (size + 1) // 2, main=False)

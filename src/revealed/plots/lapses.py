@@ -9,12 +9,13 @@ import numpy as np
 from revealed.plots.check import check_class
 from revealed.plots.style import PALETTE, finish, new_figure, shorten, style
 from revealed.results.choice import ChoicePosterior
+from revealed.results.hierarchical import HierarchicalPosterior
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def lapse_probabilities(post: ChoicePosterior, named: int = 5) -> Figure:
+def lapse_probabilities(post: ChoicePosterior | HierarchicalPosterior, named: int = 5) -> Figure:
     """How probable it is that each choice was a lapse, in the order of the decisions.
 
     Parameters
@@ -24,7 +25,8 @@ def lapse_probabilities(post: ChoicePosterior, named: int = 5) -> Figure:
     named
         How many of the likeliest are named.
     """
-    check_class(post, ChoicePosterior, "lapse_probabilities", "a noise with lapse=rv.Lapse()")
+    if not isinstance(post, HierarchicalPosterior):
+        check_class(post, ChoicePosterior, "lapse_probabilities", "a noise with lapse=rv.Lapse()")
     found = post.lapses()
     # a line for each decision: runs of lapses, such as a game that is given up, are seen at once
     order = np.arange(len(found.probability))

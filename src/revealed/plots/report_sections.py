@@ -65,7 +65,7 @@ def inferred_section(post: Posterior) -> str:
         parts += _shrinkage(post) + _groups_table(post)
     if not isinstance(post, SeparatePosterior) and "noise_covariance" in post.draws:
         parts += _noise(post)
-    if isinstance(post, ChoicePosterior) and "lapse" in post.draws:
+    if isinstance(post, ChoicePosterior | HierarchicalPosterior) and "lapse" in post.draws:
         parts += _lapses(post)
     if isinstance(post, MDPPosterior):
         parts += _transitions(post)
@@ -155,7 +155,7 @@ def _noise(post: Posterior) -> str:
     )
 
 
-def _lapses(post: ChoicePosterior) -> str:
+def _lapses(post: ChoicePosterior | HierarchicalPosterior) -> str:
     """Which choices were probably lapses, with how to read it."""
     # a reader wants to look these decisions up
     found = post.lapses()
@@ -168,8 +168,13 @@ def _lapses(post: ChoicePosterior) -> str:
         [str(found.decisions.ids[t]) for t in likely],
         {"probability of a lapse": numbers(found.probability[likely], ".2f")},
     )
+    blindly = (
+        "in proportion to how often each action is taken by habit"
+        if "habit" in post.draws
+        else "each action being as likely as another"
+    )
     return (
-        "<p>A lapse is a choice made blindly, each action being as likely as another. "
+        f"<p>A lapse is a choice made blindly, {blindly}. "
         f"{found.probability.sum():.1f} of {len(found.probability)} choices are expected to have "
         f"been lapses. The decisions that were most probably lapses:</p>{figure}{rows}"
     )

@@ -104,10 +104,15 @@ def _describe_noise(post: Posterior, model: ChoiceModel) -> str:
         lapse = model.noise.lapse
         if lapse is None:
             return model.noise.description
-        return (
-            f"{model.noise.description}; with lapses, choices made blindly, at a rate that is "
-            f"inferred under the prior Beta({lapse.prior.a:g}, {lapse.prior.b:g})"
+        prior = f"inferred under the prior Beta({lapse.prior.a:g}, {lapse.prior.b:g})"
+        blindly = "made by habit" if lapse.to == "habit" else "made blindly"
+        rate = (
+            f"at a rate that is {prior}"
+            if lapse.by == "all"
+            else f"at a rate of each group; that of the median group is {prior}, and the sd of the "
+            f"rates' coordinates has the prior {lapse.sd_scale:g} |t| with 2 degrees of freedom"
         )
+        return f"{model.noise.description}; with lapses, choices {blindly}, {rate}"
     scale = {
         "trace": "the variances have mean one",
         "first": "the first variance is one",

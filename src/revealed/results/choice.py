@@ -10,11 +10,10 @@ from revealed._types import Bools, Floats, Ints
 from revealed._validation import Seed
 from revealed.data.decisions import Decisions
 from revealed.data.unique import choice_labels, find_kinds
-from revealed.models.correlated_noise import NoiseCovariance, ResolvedNoise
+from revealed.models.correlated_noise import ResolvedNoise
 from revealed.models.drawn_probabilities import log_probabilities_of_choices
-from revealed.models.lapse import KnownLapse
 from revealed.models.likelihood import log_likelihood
-from revealed.models.noise import KnownNoise
+from revealed.models.noise import KnownNoise, label_of_row
 from revealed.models.priors import Prior, ResolvedPrior
 from revealed.results.base import Columns, Posterior
 from revealed.results.drawn_noise import drawn_noise, resolved_noise, with_noise_columns
@@ -116,6 +115,10 @@ class ChoicePosterior(Posterior):
             draws.append(self.draws["lapse"][:, :, None])
             names.append("(lapse)")
             fixed.append(np.zeros(1, np.bool_))
+        if "habit" in self.draws:
+            draws.append(self.draws["habit"])
+            names += [f"(habit {label})" for label in self.resolved.habit.labels]
+            fixed.append(np.zeros(draws[-1].shape[-1], np.bool_))
         columns = Columns(np.concatenate(draws, axis=2), tuple(names), np.concatenate(fixed))
         return with_noise_columns(self, columns)
 
@@ -127,8 +130,7 @@ class ChoicePosterior(Posterior):
     def _observations(self) -> Observations:
         """The choices, equal ones in equal decisions once."""
         d, noise = self.decisions, self.known_noise
-        labels = noise.label_of_row(d) if isinstance(noise, NoiseCovariance) else None
-        where, kind = find_kinds(d, choice_labels(d), labels)
+        where, kind = find_kinds(d, choice_labels(d), label_of_row(noise, d))
 
         def logs_of(which: Ints) -> Floats:
             return log_probabilities_of_choices(d[where[which]], self.values, noise)
@@ -160,12 +162,7 @@ class ChoicePosterior(Posterior):
 
     def lapses(self) -> Lapses:
         """How probable it is that each choice was a lapse; refuses a model without lapses."""
-        noise = self.known_noise
-        if not isinstance(noise, KnownLapse):
-            raise ValueError(
-                "this model has no lapses; give noise=rv.NormalNoise(lapse=rv.Lapse())"
-            )
-        return find_lapses(self.decisions, self.values, noise)
+        return find_lapses(self.decisions, self.values, self.known_noise)
 
     def policy(self, decisions: Decisions) -> Policy:
         """Which action is best in each of these decisions, and how sure that is."""

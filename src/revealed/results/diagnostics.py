@@ -249,11 +249,26 @@ def _normal_scores(x: Floats) -> Floats:
     Ties share their mean rank. The score is the normal quantile of (rank - 3/8) / (count + 1/4).
     """
     flat = x.reshape(-1, x.shape[2])
-    scores = np.empty_like(flat)
-    for k in range(flat.shape[1]):
-        _, position, ties = np.unique(flat[:, k], return_inverse=True, return_counts=True)
-        rank = np.cumsum(ties) - (ties - 1) / 2.0
-        scores[:, k] = ndtri((rank - 0.375) / (flat.shape[0] + 0.25))[position]
+    count, scores = flat.shape[0], np.empty_like(flat)
+    # mean ranks are multiples of a half
+    ranks = 1.0 + np.arange(2 * count - 1) / 2.0
+    of_rank = ndtri((ranks - 0.375) / (count + 0.25))
+    # of many quantities with few draws many at once, but no more than the cache holds
+    at_once = max(1, 16_384 // count)
+    for k in range(0, flat.shape[1], at_once):
+        some = np.ascontiguousarray(flat[:, k : k + at_once].T)
+        order = np.argsort(some, axis=1)
+        in_order = np.take_along_axis(some, order, axis=1)
+        # where the run of equal ones begins and ends in which each draw stands
+        new = np.ones((len(some), count + 1), np.bool_)
+        np.not_equal(in_order[:, 1:], in_order[:, :-1], out=new[:, 1:-1])
+        place = np.arange(count)
+        first = np.maximum.accumulate(np.where(new[:, :-1], place, 0), axis=1)
+        ends = np.where(new[:, 1:], place, count)
+        last = np.minimum.accumulate(ends[:, ::-1], axis=1)[:, ::-1]
+        found = np.empty_like(some)
+        np.put_along_axis(found, order, of_rank[first + last], axis=1)
+        scores[:, k : k + at_once] = found.T
     return scores.reshape(x.shape)
 
 

@@ -6,9 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from revealed._types import Floats
+from revealed.data.decisions import Decisions
+from revealed.data.unique import deduplicate_if_worthwhile
 from revealed.kernels.noise import AnyNoise
 from revealed.models.choice import ChoiceModel
 from revealed.models.correlated_noise import NoiseCovariance, ResolvedNoise
+from revealed.models.habit import bind_habits, kinds_of_offers, label_positions
 from revealed.models.lapse import KnownLapse
 from revealed.models.noise import KnownNoise, Noise
 from revealed.results.base import Columns, Posterior
@@ -30,7 +34,12 @@ def drawn_noise(post: Posterior) -> KnownNoise:
     assert isinstance(post.model, ChoiceModel)
     if isinstance(post.model.noise, Noise):
         noise = post.model.noise
-        return noise if noise.lapse is None else KnownLapse(noise, post.stacked("lapse"))
+        if noise.lapse is None:
+            return noise
+        # every draw has a rate and habits of its own
+        labels = () if post.resolved.habit is None else post.resolved.habit.labels
+        habit = dict(zip(labels, post.stacked("habit").T, strict=True)) if labels else None
+        return KnownLapse(noise, post.stacked("lapse"), habit)
     # covariances and values of one draw belong together: both in the order of `stacked`
     resolved = resolved_noise(post)
     return NoiseCovariance(
@@ -39,11 +48,31 @@ def drawn_noise(post: Posterior) -> KnownNoise:
 
 
 def kernel_at_mean(post: Posterior) -> AnyNoise:
-    """Independent noise as compiled loops take it, a rate of lapses at its posterior mean."""
+    """Independent noise as compiled loops take it, lapses at their posterior mean.
+
+    Habits know which labels each of the decisions of the posterior offers.
+    """
     assert isinstance(post.model, ChoiceModel)
     noise = post.model.noise
     assert isinstance(noise, Noise)
-    return noise.law_with_lapses(float(post.draws["lapse"].mean())) if noise.lapse else noise.law()
+    if noise.lapse is None:
+        return noise.law()
+    # a point that stands for all draws: identification looks at the curvature in one place
+    rate, habit = float(post.draws["lapse"].mean()), post.resolved.habit
+    if habit is None:
+        return noise.law_with_lapses(rate)
+    kernel = noise.law_with_lapses(rate, post.draws["habit"].mean(axis=(0, 1)))
+    return bind_habits(kernel, post.resolved.decisions, habit.of_row)
+
+
+def counted_decisions(post: Any) -> tuple[Decisions, Floats, AnyNoise]:
+    """The different decisions, how often each was made, and their noise, lapses at their mean."""
+    noise, habit = kernel_at_mean(post), post.resolved.habit
+    d, weight = deduplicate_if_worthwhile(post.decisions, kinds_of_offers(noise))
+    # habits were bound to all decisions, and have to be bound to the different ones
+    if habit is not None:
+        noise = bind_habits(noise, d, label_positions(habit.labels, d))
+    return d, weight, noise
 
 
 def with_noise_columns(post: Posterior, columns: Columns) -> Columns:

@@ -26,57 +26,30 @@ from revealed.models.correlated_noise import CorrelatedNoise, NoiseCovariance
 from revealed.models.drawn_probabilities import log_probabilities_of_choices
 from revealed.models.groups import Pooled
 from revealed.models.likelihood import log_likelihood, posterior_mode
-from revealed.models.noise import KnownNoise
+from revealed.models.noise import LogitNoise, NormalNoise
 from revealed.models.priors import Normal, ResolvedPrior, resolve_prior
 from revealed.results.base import Columns, Posterior
 from revealed.results.choice import ChoicePosterior, fixed_coefficients
 from revealed.results.drawn_noise import (
-    drawn_noise,
     refuse_noise_covariance,
     resolved_noise,
     with_noise_columns,
 )
+from revealed.results.group_noise import (
+    GroupDraws,
+    draw_new_group,
+    draws_of_group,
+    has_own_noise,
+    kernel_of_group,
+    lapse_columns,
+)
+from revealed.results.lapses import Lapses, find_lapses
 from revealed.results.loo import Observations
 from revealed.results.prediction import Prediction
 from revealed.results.prediction_by_group import predict_by_group
 from revealed.results.predictive import predict
+from revealed.results.shrinkage import Shrinkage
 from revealed.results.summary import Summary
-
-
-@dataclass(frozen=True, eq=False)
-class Shrinkage:
-    """Each group alone, and as one of many; arrays are (N, K).
-
-    unpooled: the most likely value of each group by itself, under the prior of the population mean.
-    pooled: the posterior mean as one of the population. centre: (K,) the population's mean.
-    """
-
-    names: tuple[str, ...]
-    groups: tuple[Hashable, ...]
-    decisions: Ints
-    unpooled: Floats
-    pooled: Floats
-    centre: Floats
-
-    @property
-    def shrinkage_factor(self) -> Floats:
-        """(K,) sd between pooled estimates, as a share of that between unpooled ones."""
-        return np.asarray(self.pooled.std(axis=0) / np.maximum(self.unpooled.std(axis=0), 1e-300))
-
-    def __str__(self) -> str:
-        # a line a coefficient
-        lines = [
-            f"{len(self.groups)} groups with {np.median(self.decisions):g} decisions each (median)"
-        ]
-        wide = max(map(len, self.names))
-        for k, name in enumerate(self.names):
-            lines.append(
-                f"{name.ljust(wide)}  spread of separate estimates "
-                f"{self.unpooled[:, k].std():.3g}, of shrunken ones {self.pooled[:, k].std():.3g} "
-                f"({self.shrinkage_factor[k]:.0%}), "
-                f"about {self.centre[k]:.3g}"
-            )
-        return "\n".join(lines)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -147,6 +120,10 @@ class HierarchicalPosterior(Posterior):
         if "prior_sd" in self.draws:
             draws = np.concatenate([draws, self.draws["prior_sd"][:, :, None]], axis=2)
             names, fixed = (*names, "(prior sd)"), np.append(fixed, False)
+        if "lapse" in self.draws:
+            more = lapse_columns(self)
+            draws = np.concatenate([draws, more.draws], axis=2)
+            names, fixed = (*names, *more.names), np.append(fixed, more.fixed)
         return with_noise_columns(self, Columns(draws, names, fixed))
 
     def summary_of_groups(self) -> Summary:
@@ -161,6 +138,10 @@ class HierarchicalPosterior(Posterior):
         names = tuple(f"{group} {name}" for group in self.groups for name in self.names)
         draws = self.draws["value"].reshape(*self.shape, -1)
         fixed = np.tile(fixed_coefficients(self.decisions, self.prior), len(self.groups))
+        if has_own_noise(self):
+            names += tuple(f"{group} (lapse)" for group in self.groups)
+            draws = np.concatenate([draws, self.draws["lapse"]], axis=2)
+            fixed = np.append(fixed, np.zeros(len(self.groups), np.bool_))
         return self._summarise(Columns(draws, names, fixed))
 
     @property
@@ -195,7 +176,13 @@ class HierarchicalPosterior(Posterior):
             covariance=covariance + constants @ constants.T,
         )
         assert isinstance(self.model, ChoiceModel)
-        model = self.model.replace(prior=prior, groups=Pooled())
+        # one group has one rate of lapses, whether others have it too or not
+        noise = self.model.noise
+        if has_own_noise(self):
+            assert isinstance(noise, NormalNoise | LogitNoise)
+            assert noise.lapse is not None
+            noise = replace(noise, lapse=replace(noise.lapse, by="all", sd_scale=1.0))
+        model = self.model.replace(prior=prior, groups=Pooled(), noise=noise)
         drawn, own = (
             {"value": self.draws["value"][:, :, i]},
             self.decisions[self._decisions_of[label]],
@@ -203,6 +190,9 @@ class HierarchicalPosterior(Posterior):
         if isinstance(model.noise, CorrelatedNoise):
             drawn["noise_covariance"] = self.draws["noise_covariance"]
             model = model.replace(noise=self._noise_of(label, own))
+        elif model.noise.lapse is not None:
+            rates = self.draws["lapse"]
+            drawn["lapse"] = rates[:, :, i] if has_own_noise(self) else rates
         return ChoicePosterior(
             drawn,
             own,
@@ -249,14 +239,7 @@ class HierarchicalPosterior(Posterior):
         seed
             A number or a numpy Generator; the same number gives the same values.
         """
-        # in the free coordinates, where the covariance is positive definite
-        rng = as_generator(seed)
-        basis = coordinates(self.decisions, self.prior.sum_to_zero)[0]
-        root = np.linalg.cholesky(basis.T @ self.draws["population_covariance"] @ basis)
-        z = rng.standard_normal((*self.shape, basis.shape[1]))
-        offset = np.einsum("...ij,...j->...i", root, z)
-        values = self.draws["population_mean"] + offset @ basis.T
-        return np.asarray(values.reshape(-1, len(self.names)))
+        return draw_new_group(self, as_generator(seed)).values
 
     def predict(
         self,
@@ -292,9 +275,13 @@ class HierarchicalPosterior(Posterior):
                 )
 
         def predict_group(label: Hashable, own: Decisions) -> Prediction:
-            values = self.new_group(seed) if label in fresh else self._values_of(label)
-            chains = values.reshape(*self.shape, -1)
-            return predict(chains, own, method, seed=seed, noise=self._noise, draws=draws)
+            group = (
+                draw_new_group(self, as_generator(seed))
+                if label in fresh
+                else self._draws_of(label)
+            )
+            chains = group.values.reshape(*self.shape, -1)
+            return predict(chains, own, method, seed=seed, noise=group.noise, draws=draws)
 
         return predict_by_group(self.names, decisions, method, predict_group)
 
@@ -302,26 +289,40 @@ class HierarchicalPosterior(Posterior):
         """(chain, draw, T) the exact log-likelihood of every choice, under its group's draws."""
         found = np.empty((*self.shape, len(self.decisions)))
         for label, which in self._decisions_of.items():
-            logs = log_likelihood(self.decisions[which], self._values_of(label), self._noise)
+            logs = log_likelihood(self.decisions[which], *self._draws_of(label))
             found[:, :, which] = logs.reshape(*self.shape, len(which))
         return found
 
     def _observations(self) -> Observations:
         """The choices, equal ones of a group in equal decisions once."""
-        d, noise = self.decisions, self._noise
-        labels = noise.label_of_row(d) if isinstance(noise, NoiseCovariance) else None
+        d, of_first = self.decisions, draws_of_group(self, 0).noise
+        labels = of_first.label_of_row(d) if isinstance(of_first, NoiseCovariance) else None
         group = self.resolved.group_of_decision
         where, kind = find_kinds(d, choice_labels(d, group), labels)
 
         def logs_of(which: Ints) -> Floats:
-            values, of_group = self.stacked("value"), group[where[which]]
-            logs = np.empty((len(values), len(which)))
+            of_group = group[where[which]]
+            logs = np.empty((self.shape[0] * self.shape[1], len(which)))
             for i in np.unique(of_group):
                 some = d[where[which[of_group == i]]]
-                logs[:, of_group == i] = log_probabilities_of_choices(some, values[:, i], noise)
+                logs[:, of_group == i] = log_probabilities_of_choices(
+                    some, *draws_of_group(self, i)
+                )
             return logs
 
         return Observations(kind, logs_of)
+
+    def lapses(self) -> Lapses:
+        """How probable it is that each choice was a lapse; refuses a model without lapses."""
+        parts = {
+            label: find_lapses(self.decisions[which], *self._draws_of(label))
+            for label, which in self._decisions_of.items()
+        }
+        probability = np.empty(len(self.decisions))
+        for label, which in self._decisions_of.items():
+            probability[which] = parts[label].probability
+        # where groups differ, the mean over them
+        return Lapses(probability, float(self.draws["lapse"].mean()), self.decisions)
 
     def identification(self) -> Any:
         """Refused: what the decisions identify is told of one group at a time."""
@@ -344,8 +345,8 @@ class HierarchicalPosterior(Posterior):
         scale = 1.0 if self.resolved.noise is None else np.sqrt(2.0)
         alone = np.array(
             [
-                posterior_mode(own, self._prior_of(own, scale), noise=self.resolved.kernel)[0]
-                for own in own_decisions
+                posterior_mode(own, self._prior_of(own, scale), noise=kernel_of_group(self, i))[0]
+                for i, own in enumerate(own_decisions)
             ]
         )
         return Shrinkage(
@@ -356,11 +357,6 @@ class HierarchicalPosterior(Posterior):
             self.mean("value"),
             self.mean("population_mean"),
         )
-
-    @cached_property
-    def _noise(self) -> KnownNoise:
-        """The law of the noise, with the draws of its covariance where it was inferred."""
-        return drawn_noise(self)
 
     def _prior_of(self, decisions: Decisions, scale: float) -> ResolvedPrior:
         """The prior of the mean for these decisions, at the median of its sd where inferred.
@@ -394,6 +390,6 @@ class HierarchicalPosterior(Posterior):
             )
         return self._positions[label]
 
-    def _values_of(self, label: Hashable) -> Floats:
-        """(chains * draws, K) the values of one group."""
-        return self.stacked("value")[:, self._index(label)]
+    def _draws_of(self, label: Hashable) -> GroupDraws:
+        """The values of one group, and its noise."""
+        return draws_of_group(self, self._index(label))

@@ -22,7 +22,6 @@ import scipy.linalg as sla
 
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
-from revealed.data.unique import deduplicate_if_worthwhile
 from revealed.models.likelihood import posterior_mode
 from revealed.models.priors import ResolvedPrior
 from revealed.models.propriety import (
@@ -32,7 +31,7 @@ from revealed.models.propriety import (
     find_unbounded_direction,
     unidentified_directions,
 )
-from revealed.results.drawn_noise import kernel_at_mean, refuse_noise_covariance
+from revealed.results.drawn_noise import counted_decisions, refuse_noise_covariance
 from revealed.results.prior_sensitivity import Sensitivity, approximate_sd, find_sensitivity
 from revealed.results.text import align_columns, percentage, plural
 
@@ -292,8 +291,7 @@ def identify(posterior: Any) -> Identification:
     refuse_noise_covariance(posterior)
     # first what the choices leave open, which is exact and needs no draws
     # of equal decisions once
-    prior, noise = posterior.resolved_prior, kernel_at_mean(posterior)
-    d, weight = deduplicate_if_worthwhile(posterior.decisions)
+    prior, (d, weight, noise) = posterior.resolved_prior, counted_decisions(posterior)
     unidentified, unbounded, explained = _unlimited_directions(d, weight, prior)
     if prior.flat and (unidentified.shape[1] or unbounded):
         raise ValueError(

@@ -2,9 +2,10 @@
 
 Given the value and the rate, the choice of decision t was a lapse with probability
 
-    (rate / M) / P'(choice),    P' = (1 - rate) P + rate / M,
+    rate q / P'(choice),    P' = (1 - rate) P + rate q,
 
-M being the number of actions offered; averaged over the draws.
+q being how probable the choice is where it is a lapse: one over the number of actions offered, or
+its habit's share; averaged over the draws.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from revealed.data.decisions import Decisions
 from revealed.data.unique import choice_labels, find_kinds
 from revealed.models.drawn_probabilities import log_probabilities_of_choices
 from revealed.models.lapse import KnownLapse
+from revealed.models.noise import KnownNoise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,14 +62,34 @@ class Lapses:
         )
 
 
-def find_lapses(d: Decisions, values: Floats, noise: KnownLapse) -> Lapses:
-    """The probability of each choice of having been a lapse; values (S, K), rates in `noise`."""
+def find_lapses(d: Decisions, values: Floats, noise: KnownNoise) -> Lapses:
+    """The probability of each choice of having been a lapse; values (S, K), rates in `noise`.
+
+    Refuses a noise without lapses.
+    """
+    noise = require_lapses(noise)
     # equal choices in equal decisions once
-    where, kind = find_kinds(d, choice_labels(d))
+    where, kind = find_kinds(d, choice_labels(d), noise.label_of_row(d))
     unique = d[where]
     # of each draw how much of the choice's probability lapses explain
     logs = log_probabilities_of_choices(unique, values, noise)
-    rate = np.broadcast_to(noise.rate, len(values))[:, None]
-    with np.errstate(divide="ignore"):
-        probability = np.exp(np.log(rate / unique.sizes) - logs).mean(axis=0)
+    probability = lapse_share(logs, noise, noise.shares_of_choices(unique))
     return Lapses(probability[kind], float(noise.rate.mean()), d)
+
+
+def require_lapses(noise: KnownNoise | None) -> KnownLapse:
+    """The noise; refuses one without lapses."""
+    if not isinstance(noise, KnownLapse):
+        raise ValueError("this model has no lapses; give noise=rv.NormalNoise(lapse=rv.Lapse())")
+    return noise
+
+
+def lapse_share(logs: Floats, noise: KnownLapse, shares: Floats) -> Floats:
+    """(n,) how much of each choice's probability lapses explain, averaged over the draws.
+
+    logs: (S, n) the log probabilities of the choices, lapses included. shares: (n,) or (S, n) that
+    of a choice among all that a lapse may choose.
+    """
+    rate = np.broadcast_to(noise.rate, len(logs))[:, None]
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.exp(np.log(rate * shares) - logs).mean(axis=0))

@@ -23,6 +23,7 @@ from revealed.mdp.checks import check_discount, check_noise
 from revealed.mdp.process import MDP
 from revealed.models.choice import ChoiceModel
 from revealed.models.drawn_probabilities import LIMITS
+from revealed.models.lapse import KnownLapse
 from revealed.models.transitions import Known
 from revealed.results.averaging import average_probabilities
 from revealed.results.base import Columns, Posterior
@@ -30,6 +31,7 @@ from revealed.results.choice import ChoicePosterior
 from revealed.results.diagnostics import standard_deviation
 from revealed.results.draw_batches import plan_draws, rows_of
 from revealed.results.identification import Identification
+from revealed.results.lapses import Lapses, lapse_share, require_lapses
 from revealed.results.loo import Observations
 from revealed.results.policy import Policy
 from revealed.results.prediction import Prediction
@@ -150,9 +152,17 @@ class MDPPosterior(Posterior):
 
     @property
     def _noise(self) -> NoiseArguments:
-        """The noise as compiled loops take it."""
-        found: NoiseArguments = self.resolved.kernel
+        """The noise without lapses, as compiled loops take it."""
+        found: NoiseArguments = self.resolved.law
         return found
+
+    @property
+    def _lapses(self) -> KnownLapse | None:
+        """The rates of lapses of all draws; None where there are no lapses."""
+        assert isinstance(self.model, ChoiceModel)
+        if "lapse" not in self.draws:
+            return None
+        return KnownLapse(self.model.noise, self.stacked("lapse"))
 
     def columns(self) -> Columns:
         """Values, then possible transitions, each called p(next state | state, action)."""
@@ -225,7 +235,8 @@ class MDPPosterior(Posterior):
         # draw by draw: each has transitions of its own
         for s in range(len(out)):
             all_probabilities(self._noise, self._utilities[s], self.mdp.start, out[s])
-        return out
+        sizes = np.diff(self.mdp.start)
+        return out if self._lapses is None else self._lapses.mix(out, 1.0 / np.repeat(sizes, sizes))
 
     def policy(self) -> Policy:
         """For every state: which action is best and how probably each is taken, over all unknowns.
@@ -261,6 +272,11 @@ class MDPPosterior(Posterior):
 
         def add(which: Ints, draws: Ints, batch: Ints, out: Floats) -> None:
             pairs = self._utilities[np.ix_(draws, rows_of(start, which))]
+            if self._lapses is not None:
+                # each draw has a rate of its own
+                mine = np.ix_(draws, rows_of(start, which))
+                np.add.at(out.T, batch, self._choice_probabilities[mine])
+                return
             begin = np.concatenate([[0], np.cumsum(np.diff(start)[which])])
             add_probabilities(self._noise, np.ascontiguousarray(pairs.T), begin, batch, out)
 
@@ -328,6 +344,13 @@ class MDPPosterior(Posterior):
 
         return Observations(kind, logs_of)
 
+    def lapses(self) -> Lapses:
+        """How probable it is that each choice was a lapse; refuses a model without lapses."""
+        seen, known = self.trajectories, require_lapses(self._lapses)
+        d = self._decisions(seen.state_position, seen.action_position)
+        logs = self._log_likelihood(d, self._pairs_of(seen.state_position))
+        return Lapses(lapse_share(logs, known, 1.0 / d.sizes), float(known.rate.mean()), d)
+
     def _decisions(self, states: Any, actions: Any = None) -> Decisions:
         """Decisions in these states, with the posterior means of the rows."""
         return self.mdp.decisions(states, actions, action_rewards=self.has_action_rewards)
@@ -350,4 +373,4 @@ class MDPPosterior(Posterior):
         for s, u in enumerate(self._utilities):
             mine = np.ascontiguousarray(u[rows])
             log_probabilities(self._noise, mine, d.start, d.chosen_row, out[s])
-        return out
+        return out if self._lapses is None else self._lapses.log_mix(out, 1.0 / d.sizes)

@@ -32,7 +32,7 @@ from revealed.models.correlated_noise import NoiseCovariance
 from revealed.models.drawn_probabilities import LIMITS, DrawnProbabilities
 from revealed.models.lapse import KnownLapse
 from revealed.models.likelihood import log_likelihood
-from revealed.models.noise import KnownNoise, law_of
+from revealed.models.noise import KnownNoise, label_of_row, law_of
 from revealed.results.averaging import Average, average_probabilities, point_probabilities
 from revealed.results.draw_batches import (
     DrawBatches,
@@ -149,12 +149,10 @@ def _predict_exactly(
 
     method: "average" or "point".
     """
-    labels, smallest = None, LIMITS.smallest
-    if isinstance(law, NoiseCovariance):
-        labels = law.label_of_row(decisions)
-    else:
+    smallest = LIMITS.smallest
+    if not isinstance(law, NoiseCovariance):
         smallest = LIMITS.smallest_under(law_of(law))
-    where, kind = find_kinds(decisions, of_row=labels)
+    where, kind = find_kinds(decisions, of_row=label_of_row(law, decisions))
     unique = decisions if len(where) == len(decisions) else decisions[where]
     times = times_chosen(decisions, kind, unique.start)
     used = batches.used
@@ -172,9 +170,8 @@ def _predict_exactly(
         law_at = law
         if isinstance(law, NoiseCovariance) and law.covariance.ndim == 3:
             law_at = replace(law, covariance=_with_jackknife(law.covariance[used], own_batch))
-        if isinstance(law, KnownLapse) and law.rate.ndim == 1:
-            rates = _with_jackknife(law.rate[used][:, None], own_batch)[:, 0]
-            law_at = KnownLapse(law.noise, rates)
+        if isinstance(law, KnownLapse):
+            law_at = law.apply(lambda draws: _with_jackknife(draws[used], own_batch))
         # differences between draws need the same points, and not as many
         rough = DrawnProbabilities(unique, at, law_at, 4 * LIMITS.points, same_points=True)
         fine = replace(rough, points=_points_of_draw(law, 1))

@@ -104,12 +104,16 @@ def _noise_adder(
     if isinstance(noise, KnownLapse):
         # each draw has a rate of its own
         rate, attending = np.broadcast_to(noise.rate, len(values)), noise.noise
+        label = noise.label_of_row(decisions)
 
         def add_with_lapses(w: Floats, draws: Ints) -> None:
             w += attending.sample(rng, w.shape)
             # who lapses looks at numbers that are all alike
             lapses = rng.random((len(draws), len(decisions))) < rate[draws, None]
             blind = rng.random(w.shape)
+            if label is not None:
+                # of exponentials divided by weights each is the least as often as its weight says
+                blind = np.log(blind) / noise.of_draws(draws).weights[..., label]
             w[:] = np.where(lapses[:, decisions.decision_of_row], blind, w)
 
         return add_with_lapses

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from revealed._types import Ints
 from revealed.models.choice import ResolvedChoiceModel
 from revealed.models.groups import Hierarchical
+from revealed.models.lapse import with_noise_coordinates
 from revealed.models.priors import ResolvedPrior
 from revealed.models.ranking import ResolvedRankingModel
 from revealed.samplers.base import Sampler
@@ -56,7 +57,10 @@ def build_augmentation(name: str) -> Callable[[Any, BuildArguments], Sampler]:
     def build(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
         # refuses options that the paper's samplers do not have
         options = parse_options(dict(given.options))
-        return DataAugmentationSampler.build(name, resolved.decisions, resolved.prior, options)
+        lapse = getattr(resolved.model.noise, "lapse", None)
+        return DataAugmentationSampler.build(
+            name, resolved.decisions, resolved.prior, options, lapse
+        )
 
     return build
 
@@ -120,7 +124,18 @@ def build_hierarchical_hmc(resolved: ResolvedChoiceModel, given: BuildArguments)
             'the sampler "hierarchical-hmc" runs on this machine alone; give executor=threads in '
             'place of a Dask client, or sampler="hierarchical"'
         )
-    return HierarchicalHMCSampler.build(resolved.decisions, *groups_of(resolved), resolved.law)
+    group, prior, scale = groups_of(resolved)
+    # what each group has of the noise for itself is a coefficient of it
+    own, lapse = resolved.own_coordinates, getattr(resolved.model.noise, "lapse", None)
+    return HierarchicalHMCSampler.build(
+        with_noise_coordinates(resolved.decisions, own),
+        group,
+        prior.with_standard_normal(own),
+        scale,
+        resolved.kernel,
+        own,
+        1.0 if lapse is None else lapse.sd_scale,
+    )
 
 
 def build_hierarchical_gibbs(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:

@@ -8,6 +8,10 @@ shortens the chain's memory.
     px-scale       and a working scale z1
     px-translate   and a working translation z2 of the sum-to-zero blocks
     px-both        both
+
+Where choices may be lapses, indicators of lapses are drawn too (`kernels/lapse_indicators.py`), and
+the rate given them. Given the indicators the utilities have the same law but that some are free, so
+that the working parameters are as before.
 """
 
 from __future__ import annotations
@@ -17,7 +21,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
-import scipy.sparse as sp
 
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
@@ -28,13 +31,17 @@ from revealed.kernels.augmentation import (
     run_data_augmentation,
 )
 from revealed.kernels.design import Design
+from revealed.kernels.lapse_indicators import LapseIndicators
 from revealed.kernels.parameter_expansion import ExpansionMove, ExpansionWorkspace
 from revealed.kernels.prior_scale import PriorScale, draw_prior_sd, mahalanobis_squared
 from revealed.kernels.utilities import draw_utilities
+from revealed.models.lapse import Lapse
 from revealed.models.likelihood import at_likely_scale, posterior_mode
+from revealed.models.noise import NormalNoise
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.adaptation import cholesky_of_information
 from revealed.samplers.base import Draws, State, Stats
+from revealed.samplers.expansion_moves import MoveDirections, build_move, build_prior_scale
 
 
 class Expansion(NamedTuple):
@@ -85,7 +92,8 @@ class DataAugmentationSampler:
     """One of the four samplers, ready to run on one set of decisions under one prior.
 
     design: the rows as the kernels take them. move: how the value is drawn given the utilities.
-    prior_scale: what inferring the prior scale needs, None where it is given.
+    prior_scale: what inferring the prior scale needs, None where it is given. lapse: None where no
+    choice is a lapse.
     """
 
     name: str
@@ -95,6 +103,7 @@ class DataAugmentationSampler:
     design: Design
     move: ExpansionMove
     prior_scale: PriorScale | None
+    lapse: Lapse | None = None
 
     @staticmethod
     def build(
@@ -102,6 +111,7 @@ class DataAugmentationSampler:
         decisions: Decisions,
         resolved_prior: ResolvedPrior,
         options: AugmentationOptions,
+        lapse: Lapse | None = None,
     ) -> DataAugmentationSampler:
         """Check that the sampler exists for this problem, and prepare its matrices.
 
@@ -124,6 +134,11 @@ class DataAugmentationSampler:
                 "add up to the same number for every action of a decision; "
                 'use "px-scale" or "da"'
             )
+        if lapse is not None and options.utilities != "exact":
+            raise ValueError(
+                "with lapses utilities are drawn exactly: which choices were lapses is drawn "
+                'without looking at them; leave out utilities="metropolis"'
+            )
         directions = MoveDirections.build(decisions, resolved_prior, translates)
         return DataAugmentationSampler(
             name,
@@ -131,24 +146,35 @@ class DataAugmentationSampler:
             resolved_prior,
             options,
             Design.from_rows(decisions.rows),
-            build_move(resolved_prior, directions, rescales, options),
+            build_move(resolved_prior, directions, rescales, (options.a, options.b)),
             build_prior_scale(resolved_prior, directions),
+            lapse,
         )
 
     def init(self, rng: np.random.Generator, position: Floats | None) -> State:
         """The state at `position` (K,), with utilities drawn given it.
 
         Default: a draw from the normal approximation at the posterior mode with twice its
-        covariance, so that chains begin further apart than the posterior is wide.
+        covariance, so that chains begin further apart than the posterior is wide. With lapses there
+        may be several modes, and it is the mode at a rate drawn from its prior.
         """
+        rate = None
+        if self.lapse is not None:
+            # a rate that the prior allows, and the value that suits it best
+            rate = rng.beta(self.lapse.prior.a, self.lapse.prior.b)
+            noise = NormalNoise().law_with_lapses(rate)
+            if position is None:
+                position, _ = posterior_mode(self.decisions, self.resolved_prior, noise=noise)
+            # what is unknown of the noise is no coefficient here
+            position = position[: len(self.decisions.names)]
         if position is None:
             likely_prior = at_likely_scale(self.decisions, self.resolved_prior)
             mode, information = posterior_mode(self.decisions, likely_prior)
             # mode + basis L'^-1 noise has the inverse information L L' as covariance.
             root = cholesky_of_information(information)
-            noise = np.sqrt(2.0) * rng.standard_normal(information.shape[0])
+            z = np.sqrt(2.0) * rng.standard_normal(information.shape[0])
             position = mode + self.resolved_prior.basis @ sla.solve_triangular(
-                root, noise, lower=True, trans="T"
+                root, z, lower=True, trans="T"
             )
         # Utilities exactly given the value, also for the Metropolis sampler: a start has to agree
         # with the choices.
@@ -165,6 +191,8 @@ class DataAugmentationSampler:
             w,
         )
         state = {"v": position.copy(), "w": w, "mode_offset": mode_offset}
+        if rate is not None:
+            state["lapse"] = np.array([rate])
         if self.prior_scale is None:
             return state
         quad = mahalanobis_squared(self.prior_scale, position, np.empty(position.size))
@@ -186,11 +214,14 @@ class DataAugmentationSampler:
         """
         # The kernel writes to these; a state that was handed in stays as it is.
         new = {name: array.copy() for name, array in state.items()}
-        made = AugmentationDraws(np.empty((draws, new["v"].size)), np.empty(draws), np.empty(draws))
+        made = AugmentationDraws(
+            np.empty((draws, new["v"].size)), np.empty(draws), np.empty(draws), np.empty(draws)
+        )
         run_data_augmentation(
             rng,
             self.problem,
             self.prior_scale,
+            self._lapses(new),
             self.options.newton if self.options.utilities == "metropolis" else -1,
             thin,
             self.expansion_workspace(),
@@ -203,7 +234,18 @@ class DataAugmentationSampler:
         drawn = {"value": made.values}
         if self.prior_scale is not None:
             drawn["prior_sd"] = made.prior_sd
+        if self.lapse is not None:
+            drawn["lapse"] = made.lapse
         return new, drawn, {"acceptance_rate": made.acceptance}
+
+    def _lapses(self, state: State) -> LapseIndicators | None:
+        """The lapses of a chain, whose rate is in its state; None where there are none."""
+        if self.lapse is None:
+            return None
+        # indicators are drawn anew in every iteration, so that only the rate is kept
+        beta, count = self.lapse.prior, len(self.decisions)
+        lapsed, log_p = np.zeros(count, np.bool_), np.empty(count)
+        return LapseIndicators(float(beta.a), float(beta.b), state["lapse"], lapsed, log_p)
 
     @property
     def problem(self) -> AugmentationProblem:
@@ -249,133 +291,6 @@ def most_expanded(decisions: Decisions, resolved_prior: ResolvedPrior) -> str:
     # A scale needs a prior mean of zero, a translation blocks that it does not change.
     allowed = (not resolved_prior.has_mean, can_translate(decisions, resolved_prior))
     return next(name for name, expansion in EXPANSIONS.items() if expansion == allowed)
-
-
-@dataclass(frozen=True, eq=False)
-class MoveDirections:
-    """The directions (K, D) a move draws the value in, and what is known of them.
-
-    precision: (D, D) their prior precision. gram: (D, D) X'X in them. constants: (K, L) those of
-    the directions that are constants of sum-to-zero blocks. constant_utilities: (P, L) X constants.
-    translation_sd: the constants' prior sd, zero when flat.
-    """
-
-    directions: Floats
-    precision: Floats
-    gram: Floats
-    constants: Floats
-    constant_utilities: Floats
-    translation_sd: float
-
-    @staticmethod
-    def build(
-        decisions: Decisions, resolved_prior: ResolvedPrior, translates: bool
-    ) -> MoveDirections:
-        """The prior's free directions, and the blocks' constants if the move translates.
-
-        A move that translates draws the value and the constants together, and drops the latter.
-        """
-        constants = (
-            resolved_prior.constant_directions
-            if translates
-            else np.zeros((len(decisions.names), 0))
-        )
-        translation_sd = 0.0
-        if translates and resolved_prior.flat:
-            # Only the independent combinations of the blocks' constants shift the utilities.
-            _, sizes, combinations = sla.svd(decisions.rows @ constants, full_matrices=False)
-            constants = constants @ combinations[sizes > 1e-10 * sizes[0]].T
-        elif translates:
-            # As wide as the prior is on average in its own directions.
-            prior_precision = resolved_prior.precision
-            translation_sd = float(np.sqrt(prior_precision.shape[0] / np.trace(prior_precision)))
-        # Prior precision and X'X in the free directions and the constants together.
-        directions = np.hstack([resolved_prior.basis, constants])
-        free = resolved_prior.basis.shape[1]
-        precision = np.zeros((directions.shape[1],) * 2)
-        precision[:free, :free] = resolved_prior.precision
-        if translation_sd > 0:
-            precision[free:, free:] = np.eye(constants.shape[1]) / translation_sd**2
-        # X'X is K by K even where the rows are sparse.
-        gram = decisions.rows.T @ decisions.rows
-        gram = gram.toarray() if sp.issparse(gram) else gram
-        return MoveDirections(
-            directions,
-            precision,
-            directions.T @ gram @ directions,
-            constants,
-            decisions.rows @ constants,
-            translation_sd,
-        )
-
-
-def build_move(
-    resolved_prior: ResolvedPrior,
-    directions: MoveDirections,
-    rescales: bool,
-    options: AugmentationOptions,
-) -> ExpansionMove:
-    """The matrices of a move, with the factor F of the value's covariance given the utilities.
-
-    F F' = (X'X + prior precision)^-1 in the move's directions.
-    """
-    try:
-        root = sla.cholesky(directions.gram + directions.precision, lower=True)
-    except sla.LinAlgError:
-        raise ValueError(
-            "two or more features are the same to the last digit at this scale, and the prior is "
-            "too wide to tell them apart; rescale the features, leave one out, or give a smaller "
-            "prior variance"
-        ) from None
-    factor = sla.solve_triangular(root, directions.directions.T, lower=True).T
-    prior_diag, prior_full = resolved_prior.diagonal_or_full
-    return ExpansionMove(
-        factor=np.ascontiguousarray(factor),
-        precision_times_mean=_precision_times_mean(resolved_prior),
-        constants=np.ascontiguousarray(directions.constants.T),
-        constant_utilities=np.ascontiguousarray(directions.constant_utilities.T),
-        translation_sd=directions.translation_sd,
-        rescales=rescales,
-        scale_shape=float(options.a),
-        scale_rate=float(options.b),
-        lost_df=float(directions.constants.shape[1]) if resolved_prior.flat else 0.0,
-        prior_diag=prior_diag,
-        prior_full=prior_full,
-        prior_factor=1.0,
-    )
-
-
-def build_prior_scale(
-    resolved_prior: ResolvedPrior, directions: MoveDirections
-) -> PriorScale | None:
-    """What inferring the prior scale needs; None where it is given.
-
-    The generalised eigenvectors of X'X against the prior precision make the move's factor at any
-    sd a matter of dividing columns.
-    """
-    if resolved_prior.scale is None:
-        return None
-    prior_diag, prior_full = resolved_prior.diagonal_or_full
-    # vectors' precision vectors = I, and vectors' gram vectors is diagonal.
-    eigenvalues, vectors = sla.eigh(directions.gram, directions.precision)
-    return PriorScale(
-        scale=resolved_prior.scale,
-        dimension=resolved_prior.basis.shape[1],
-        mean=resolved_prior.mean,
-        prior_diag=prior_diag,
-        prior_full=prior_full,
-        constant_precision=resolved_prior.constant_precision,
-        eigenvectors=np.ascontiguousarray(directions.directions @ vectors),
-        gram_eigenvalues=np.maximum(eigenvalues, 0.0),
-        precision_times_mean=_precision_times_mean(resolved_prior),
-        translation_sd=directions.translation_sd,
-    )
-
-
-def _precision_times_mean(resolved_prior: ResolvedPrior) -> Floats:
-    """(K,) the prior precision of v times the prior mean: the prior's part of X'w."""
-    basis = resolved_prior.basis
-    return np.asarray(basis @ (resolved_prior.precision @ (basis.T @ resolved_prior.mean)))
 
 
 def parse_options(given: dict[str, Any]) -> AugmentationOptions:

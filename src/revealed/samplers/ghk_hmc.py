@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.kernels.design import Design
-from revealed.kernels.ghk import OrderedRivals, conditioning_order, log_cdf_pairs
+from revealed.kernels.ghk import OrderedRivals, log_cdf_pairs, order_rivals
 from revealed.kernels.ghk_hmc import WhitenedGHK, add_curvature, sample_chain
 from revealed.kernels.ghk_posterior import (
     GHKLogPosterior,
@@ -313,19 +313,7 @@ class GHKSampler:
         noise[np.ix_(others, others)] = root @ root.T
         rows = np.delete(np.arange(d.start[-1]), d.chosen_row)
         start = d.start - np.arange(len(d) + 1)
-        for t, chosen in enumerate(d.chosen_row):
-            mine = rows[start[t] : start[t + 1]]
-            own, rival = self.row_label[chosen], self.row_label[mine]
-            # covariance of the differences against the chosen action
-            between = (
-                noise[np.ix_(rival, rival)]
-                - noise[rival, own][:, None]
-                - noise[own, rival]
-                + noise[own, own]
-            )
-            order = np.empty(len(mine), dtype=np.int64)
-            conditioning_order(mu[mine] - mu[chosen], between, order)
-            rows[start[t] : start[t + 1]] = mine[order]
+        order_rivals(mu, noise, self.row_label, d.chosen_row, start, rows)
         return rows
 
     def _ordered_rivals(self, order: Ints, exponent: Floats | None) -> OrderedRivals:

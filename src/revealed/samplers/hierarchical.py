@@ -66,6 +66,7 @@ from revealed.samplers.partitions import (
     make_partitions,
 )
 from revealed.samplers.per_draw import multiply_draws
+from revealed.samplers.population_prior import population_prior, prior_at_sd
 
 
 @dataclass(frozen=True)
@@ -373,26 +374,3 @@ def update_group_values(
         sums,
     )
     return q, acceptance, steps, sums
-
-
-def population_prior(prior: ResolvedPrior, scale: float) -> PopulationPrior:
-    """The population's prior from that of its mean, and the scale of the prior of its sds."""
-    return PopulationPrior(prior.mean @ prior.basis, prior.precision, scale, scale_groups(prior))
-
-
-def prior_at_sd(prior: PopulationPrior, sd: float) -> PopulationPrior:
-    """The population's prior, given at an sd of one, with another sd of its mean's prior."""
-    return prior._replace(precision=prior.precision / sd**2)
-
-
-def scale_groups(resolved_prior: ResolvedPrior) -> Ints:
-    """(D,) equal numbers for the coordinates of one sum-to-zero block, others for all others."""
-    # (D, K) which coefficients a coordinate touches, (K, L) which of them are in which block
-    touches = (resolved_prior.basis.T != 0.0).astype(np.int64)
-    inside = (resolved_prior.constant_directions != 0.0).astype(np.int64)
-    block = touches @ inside
-    # a negative number for each block, a positive one for each other coordinate
-    key = np.where(
-        block.any(axis=1), -1 - block.argmax(axis=1) if inside.size else 0, np.arange(len(block))
-    )
-    return np.unique(key, return_inverse=True)[1].astype(np.int64)

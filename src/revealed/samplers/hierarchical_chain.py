@@ -26,8 +26,8 @@ from revealed.kernels.population import PopulationPrior
 from revealed.kernels.precision_root import unpack_precision
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.base import State
-from revealed.samplers.hierarchical import prior_at_sd
 from revealed.samplers.inferred_scale import interweave_scale
+from revealed.samplers.population_prior import prior_at_sd
 from revealed.samplers.stand_ins import StandIns, coordinates_of, in_lanes, triangles
 
 
@@ -36,12 +36,13 @@ class JointPosterior:
     """What groups chose, and the priors of their population.
 
     prior: of the population, at an sd of one where that of its mean is inferred. mean_prior: of the
-    mean alone.
+    mean alone. shared: how many coordinates of the noise all groups share, the last of theta.
     """
 
     batches: GroupBatches
     prior: PopulationPrior
     mean_prior: ResolvedPrior
+    shared: int = 0
 
     @property
     def basis(self) -> Floats:
@@ -62,6 +63,14 @@ class JointPosterior:
     def n_lanes(self) -> int:
         """How many groups kernels see: N, filled up to whole blocks."""
         return BLOCKS.lanes * int(self.batches.block_start[-1])
+
+    def prior_at(self, sd: float) -> PopulationPrior:
+        """The prior of the population at an sd of its mean's prior."""
+        return prior_at_sd(self.prior, sd, self.mean_prior.unscaled)
+
+    def shared_of(self, theta: Floats) -> Floats:
+        """Coordinates of the noise that all groups share, the last of theta (..., P)."""
+        return theta[..., theta.shape[-1] - self.shared :]
 
     def coordinates(self, state: State, theta: Floats, values: Floats) -> Floats:
         """x of a population theta with values (N, D) of its groups."""
@@ -87,7 +96,7 @@ class JointPosterior:
             return state["metric"]
         width = self.width
         spread = state["metric"][:width] @ state["metric"][:width].T
-        both = np.linalg.inv(spread) + self.prior.precision / prior_sd**2
+        both = np.linalg.inv(spread) + self.prior_at(prior_sd).precision
         # from one root to the other: both are lower triangular
         narrow = np.linalg.inv(np.linalg.cholesky(spread))
         narrow = np.linalg.cholesky(np.linalg.inv(both)) @ narrow
@@ -119,13 +128,13 @@ class HierarchicalChain:
         self.plan = PathPlan(float(state["path_length"][0]), target_acceptance, self.adaptation)
         stand_ins = StandIns(state["curvature"], state["linear"])
         self.target = posterior.make_target(
-            prior_at_sd(posterior.prior, self.prior_sd),
+            posterior.prior_at(self.prior_sd),
             state["centre"],
             posterior.metric_at(state, self.prior_sd),
             stand_ins,
         )
         self.work: HierarchicalWorkspace = make_hierarchical_workspace(
-            posterior.batches, posterior.width
+            posterior.batches, posterior.width, posterior.shared
         )
         self._values = np.empty((posterior.n_lanes, posterior.width))
 
@@ -214,6 +223,6 @@ class HierarchicalChain:
         now = self.start | {"x": self.x, "prior_sd": np.array([self.prior_sd])}
         self.x = posterior.coordinates(now, theta, values)
         self.target = self.target._replace(
-            prior=prior_at_sd(posterior.prior, self.prior_sd),
+            prior=posterior.prior_at(self.prior_sd),
             metric=posterior.metric_at(now, self.prior_sd),
         )

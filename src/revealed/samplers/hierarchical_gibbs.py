@@ -29,9 +29,9 @@ from revealed.samplers.covariance_gibbs import (
     initial_utilities,
     noise_prior,
 )
-from revealed.samplers.hierarchical import population_prior, prior_at_sd
 from revealed.samplers.inferred_scale import interweave_scale
 from revealed.samplers.per_draw import multiply_draws
+from revealed.samplers.population_prior import population_prior, prior_at_sd
 
 
 @dataclass(frozen=True)

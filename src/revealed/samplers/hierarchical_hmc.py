@@ -26,7 +26,7 @@ from revealed.kernels.group_batches import make_batches
 from revealed.kernels.hierarchical_hmc import joint_log_density, make_hierarchical_workspace
 from revealed.kernels.hmc import init_dual_averaging, make_path_statistics
 from revealed.kernels.interrupt import raise_if_stopping
-from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.noise import NORMAL, AnyNoise, count_coordinates
 from revealed.kernels.precision_root import pack_precision, unpack_precision
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.adaptation import (
@@ -40,10 +40,10 @@ from revealed.samplers.adaptation import (
     settle_step_size,
 )
 from revealed.samplers.base import Draws, State, Stats
-from revealed.samplers.hierarchical import population_prior, prior_at_sd
 from revealed.samplers.hierarchical_chain import HierarchicalChain, JointPosterior
 from revealed.samplers.partitions import prepare_partition
 from revealed.samplers.per_draw import multiply_draws
+from revealed.samplers.population_prior import population_prior
 from revealed.samplers.stand_ins import (
     PopulationStart,
     add_to_sums,
@@ -94,16 +94,24 @@ class HierarchicalHMCSampler(JointPosterior):
         group: Ints,
         prior: ResolvedPrior,
         scale: float,
-        noise: NoiseArguments = NORMAL,
+        noise: AnyNoise = NORMAL,
+        own: int = 0,
+        own_scale: float = 1.0,
     ) -> HierarchicalHMCSampler:
         """The sampler for all decisions.
 
         group (T,) says whose each is, counted from zero. prior: of the mean. scale: that of the
-        prior of the sds.
+        prior of the sds. own: of the coordinates of the noise, how many each group has for itself;
+        they are the last coefficients. own_scale: that of the prior of their sds.
         """
         order = np.argsort(group, kind="stable")
         groups = prepare_partition(decisions[order], group[order], prior.basis, noise)
-        return HierarchicalHMCSampler(make_batches(groups), population_prior(prior, scale), prior)
+        return HierarchicalHMCSampler(
+            make_batches(groups),
+            population_prior(prior, scale, own, own_scale),
+            prior,
+            count_coordinates(noise) - own,
+        )
 
     @cached_property
     def start(self) -> tuple[PopulationStart, Floats, Floats]:
@@ -112,12 +120,15 @@ class HierarchicalHMCSampler(JointPosterior):
         The same for all chains, and found once.
         """
         sd = 1.0 if self.mean_prior.scale is None else self.mean_prior.scale
-        prior = prior_at_sd(self.prior, sd)
-        found = laplace_start(self.batches, prior)
+        prior = self.prior_at(sd)
+        # what groups share of the noise begins at the median of its prior
+        shared = np.zeros(self.shared)
+        found = laplace_start(self.batches, prior, shared)
         theta = pack_precision(found.mean, _root_of_precision(found.covariance))
+        theta = np.concatenate([theta, shared])
         size = len(theta)
         target = self.make_target(prior, theta, np.eye(size), found.stand_ins)
-        work = make_hierarchical_workspace(self.batches, self.width)
+        work = make_hierarchical_workspace(self.batches, self.width, self.shared)
         # the curvature of the log density at z = 0, by differences of its gradient
         count, x = max(self.n_groups, 1), np.zeros(size + self.n_lanes * self.width)
         gradients = np.empty((2, len(x)))
@@ -138,11 +149,18 @@ class HierarchicalHMCSampler(JointPosterior):
         return found, theta, metric
 
     def init(self, rng: np.random.Generator, position: Floats | None) -> State:
-        """The population and its groups drawn from Laplace's approximation."""
+        """The population and its groups drawn from Laplace's approximation.
+
+        What groups share of the noise is drawn from its prior: there may be several modes.
+        """
         found, theta, metric = self.start
-        size = len(theta) + self.n_lanes * self.width
+        x = rng.standard_normal(len(theta) + self.n_lanes * self.width)
+        if self.shared > 0:
+            drawn = theta + metric @ x[: len(theta)]
+            self.shared_of(drawn)[:] = rng.standard_normal(self.shared)
+            x[: len(theta)] = np.linalg.solve(metric, drawn - theta)
         return {
-            "x": rng.standard_normal(size),
+            "x": x,
             "centre": theta,
             "metric": metric,
             "curvature": found.stand_ins.curvature,
@@ -175,7 +193,7 @@ class HierarchicalHMCSampler(JointPosterior):
             new = add_to_window(new, theta)
             if made % interval == 0 and made >= HIERARCHICAL_HMC.discarded * length:
                 sd = self.start[0].covariance.diagonal() ** 0.5
-                add_to_sums(new, self.batches, chain.values, sd)
+                add_to_sums(new, self.batches, chain.values, self.shared_of(theta[-1]), sd)
         return new | chain.changed_state()
 
     def end_window(self, rng: np.random.Generator, state: State, window: int) -> State:
@@ -212,6 +230,8 @@ class HierarchicalHMCSampler(JointPosterior):
             "population_covariance": self.basis @ covariance @ self.basis.T,
             "value": q @ self.basis.T,
         }
+        if self.shared > 0:
+            drawn["noise"] = self.shared_of(theta)
         if self.mean_prior.scale is not None:
             drawn["prior_sd"] = prior_sd
         return state | chain.changed_state(), drawn, statistics._asdict()

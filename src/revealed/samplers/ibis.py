@@ -90,7 +90,7 @@ class ValueLaw:
     def log_factors(self, particles: ParticleSet, seen: Observation) -> Floats:
         """(N,) the exact log probability of the choice under each value."""
         return log_choice_probabilities(
-            seen.rows, seen.chosen, particles.parts["values"], self.noise
+            seen.rows, seen.chosen, particles.parts["values"], self.noise, seen.actions
         )
 
     def move(
@@ -123,7 +123,7 @@ class ValueLaw:
         position: int | None,
     ) -> Floats:
         """(N, M) the exact probability of each row under each value."""
-        return choice_probabilities(seen.rows, self.values(particles), self.noise)
+        return choice_probabilities(seen.rows, self.values(particles), self.noise, seen.actions)
 
     def draws(self, rng: np.random.Generator, particles: ParticleSet) -> Draws:
         """The values, and where the prior's sd is inferred a draw of it given each."""
@@ -281,7 +281,8 @@ class IBISSampler:
         """The particles after decision t."""
         d = self.decisions
         rows = dense_rows(d.rows[d.start[t] : d.start[t + 1]])
-        seen = Observation(rows, int(d.chosen_row[t] - d.start[t]))
+        labels = () if d.actions is None else d.actions[d.start[t] : d.start[t + 1]].tolist()
+        seen = Observation(rows, int(d.chosen_row[t] - d.start[t]), actions=labels)
         return assimilate(rng, self.law, particles, seen, lambda: d.first(t + 1))
 
     def sample(

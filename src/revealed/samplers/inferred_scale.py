@@ -28,7 +28,7 @@ def marginal_prior(prior: ResolvedPrior, likely: ResolvedPrior) -> MarginalPrior
 
     likely: the prior at its likely sd.
     """
-    width = prior.basis.shape[1]
+    width = prior.basis.shape[1] - prior.unscaled
     if prior.scale is None:
         return MarginalPrior(np.zeros((0, 2)), 0.0)
     variance = prior.constant_precision / likely.constant_precision
@@ -73,7 +73,9 @@ def interweave_scale(
     """
     assert prior.scale is not None
     sd = float(draw_prior_sds(rng, prior, (prior.basis @ mean)[None])[0])
-    centre = prior.mean @ prior.basis
+    # coordinates that the sd leaves alone stay where they are
+    free = len(mean) - prior.unscaled
+    centre = np.append((prior.mean @ prior.basis)[:free], mean[free:])
     z = (mean - centre) / sd
     # the log density of the values is linear sd - square sd^2 / 2, up to a constant
     precision = np.linalg.inv(covariance)

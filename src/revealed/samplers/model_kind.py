@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from revealed.models.choice import ChoiceModel, ResolvedChoiceModel
 from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.models.groups import Hierarchical
+from revealed.models.lapse import Lapse
 from revealed.models.priors import Flat, Normal
 from revealed.models.ranking import RankingModel, ResolvedRankingModel
 from revealed.models.transitions import Dirichlet
@@ -14,6 +15,7 @@ from revealed.models.transitions import Dirichlet
 Model = ChoiceModel | RankingModel
 ResolvedModel = ResolvedChoiceModel | ResolvedRankingModel
 PriorKind = Literal["normal", "flat", "inferred sd"]
+LapseKind = Literal["no", "lapses", "lapses by group", "habit"]
 NoiseName = Literal["normal", "logit", "other", "correlated"]
 
 
@@ -27,7 +29,7 @@ class ModelKind(NamedTuple):
     prior: PriorKind
     noise: NoiseName = "normal"
     groups: Literal["pooled", "hierarchical"] = "pooled"
-    lapses: Literal["no", "lapses"] = "no"
+    lapses: LapseKind = "no"
 
     def __str__(self) -> str:
         # only what is not the default is worth a word
@@ -38,6 +40,8 @@ class ModelKind(NamedTuple):
             "other": "independent noise that is not normal",
             "correlated": "correlated noise",
             "lapses": "lapses",
+            "lapses by group": "lapses by group",
+            "habit": "lapses by habit",
             "hierarchical": "hierarchical groups",
             "flat": "a flat prior",
             "inferred sd": "a prior sd that is inferred",
@@ -71,5 +75,15 @@ def kind_of(model: Model) -> ModelKind:
         prior_kind,
         noise,
         "hierarchical" if isinstance(model.groups, Hierarchical) else "pooled",
-        "no" if getattr(model.noise, "lapse", None) is None else "lapses",
+        _lapses_of(model.noise),
     )
+
+
+def _lapses_of(noise: Any) -> LapseKind:
+    """Whether choices may be lapses, where to, and whether groups differ in them."""
+    lapse: Lapse | None = getattr(noise, "lapse", None)
+    if lapse is None:
+        return "no"
+    if lapse.by == "group":
+        return "lapses by group"
+    return "habit" if lapse.to == "habit" else "lapses"

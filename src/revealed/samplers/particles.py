@@ -6,6 +6,7 @@ as many independent draws as (sum w)^2 / sum w^2 says.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from revealed._types import Floats, Ints
 from revealed.kernels.choice import all_probabilities, log_probabilities
 from revealed.kernels.noise import NORMAL, AnyNoise, LapseArguments
 from revealed.kernels.prior_scale import PriorScale, draw_prior_sd
+from revealed.models.habit import weights_of
 from revealed.models.lapse import KnownLapse, rates_of
 from revealed.models.noise import NormalNoise
 from revealed.models.priors import ResolvedPrior
@@ -42,16 +44,22 @@ def systematic_resample(
 
 
 def log_choice_probabilities(
-    rows: Floats, chosen: int, values: Floats, noise: AnyNoise = NORMAL
+    rows: Floats,
+    chosen: int,
+    values: Floats,
+    noise: AnyNoise = NORMAL,
+    actions: Sequence[int] = (),
 ) -> Floats:
     """(N,) exact log probability of a choice under each of values (N, K).
 
-    chosen: which one of the rows (M, K) was chosen.
+    chosen: which one of the rows (M, K) was chosen. actions: M labels of the rows as numbers, where
+    lapses follow habits.
     """
     if isinstance(noise, LapseArguments):
-        # each particle has a rate of its own, its last coefficient
+        # each particle has lapses of its own, its last coefficients
         logs = log_choice_probabilities(rows, chosen, values, noise.noise)
-        return _known_lapse(noise, values).log_mix(logs[:, None], len(rows))[:, 0]
+        shares = _blind_shares(noise, values, len(rows), actions)[:, [chosen]]
+        return _known_lapse(noise, values).log_mix(logs[:, None], shares)[:, 0]
     # One decision for each value: N decisions with the same M actions.
     count, size = len(values), len(rows)
     mu, out = np.ascontiguousarray((values @ rows.T).reshape(-1)), np.empty(count)
@@ -60,14 +68,17 @@ def log_choice_probabilities(
     return out
 
 
-def choice_probabilities(rows: Floats, values: Floats, noise: AnyNoise = NORMAL) -> Floats:
+def choice_probabilities(
+    rows: Floats, values: Floats, noise: AnyNoise = NORMAL, actions: Sequence[int] = ()
+) -> Floats:
     """(N, M) exact probabilities of each of rows (M, K) under each of values (N, K).
 
-    Every row sums to one.
+    Every row sums to one. actions: as in `log_choice_probabilities`.
     """
     if isinstance(noise, LapseArguments):
         without = choice_probabilities(rows, values, noise.noise)
-        return _known_lapse(noise, values).mix(without, len(rows))
+        shares = _blind_shares(noise, values, len(rows), actions)
+        return _known_lapse(noise, values).mix(without, shares)
     count, size = len(values), len(rows)
     out = np.empty(count * size)
     mu = np.ascontiguousarray((values @ rows.T).reshape(-1))
@@ -76,8 +87,22 @@ def choice_probabilities(rows: Floats, values: Floats, noise: AnyNoise = NORMAL)
 
 
 def _known_lapse(noise: LapseArguments, values: Floats) -> KnownLapse:
-    """The rate of lapses of each of values (N, K), whose last coefficient is its coordinate."""
-    return KnownLapse(NormalNoise(), rates_of(noise.table, values[:, -1]))
+    """The rate of lapses of each of values (N, K), from its coordinate among the last of them."""
+    # those of habits come after it
+    z = values[:, values.shape[1] - noise.coordinates]
+    return KnownLapse(NormalNoise(), rates_of(noise.table, z))
+
+
+def _blind_shares(
+    noise: LapseArguments, values: Floats, size: int, actions: Sequence[int]
+) -> Floats:
+    """(N, M) how probable it is that a lapse chooses each of M rows, under each of values."""
+    if not noise.has_habits:
+        return np.full((len(values), size), 1.0 / size)
+    # every particle has habits of its own, of which those offered count
+    labels = noise.habit.weights.size
+    weights = weights_of(values[:, values.shape[1] - labels :][:, list(actions)])
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def draw_prior_sds(
@@ -87,6 +112,9 @@ def draw_prior_sds(
 
     The prior must be one whose scale is inferred.
     """
+    # coordinates that are not of the value have another prior
+    values = values[:, : values.shape[1] - resolved_prior.unscaled]
+    resolved_prior = resolved_prior.of_value()
     assert resolved_prior.scale is not None
     q = (values - resolved_prior.mean) @ resolved_prior.basis
     # Only scale and dimension matter for the draw given Q.

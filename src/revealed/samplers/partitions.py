@@ -21,7 +21,7 @@ from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.data.unique import deduplicate
 from revealed.kernels.group_values import GroupedDecisions
-from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.noise import NORMAL, AnyNoise, NoiseArguments
 from revealed.samplers.executors import submit_parts
 
 # About how many decisions a partition has: a pass over them takes a few hundredths of a second.
@@ -68,7 +68,7 @@ def prepare_partition(
     decisions: Decisions,
     group: Ints,
     basis: Floats,
-    noise: NoiseArguments = NORMAL,
+    noise: AnyNoise = NORMAL,
     weights: Floats | None = None,
 ) -> GroupedDecisions:
     """A partition, ready for the kernels.

@@ -29,7 +29,7 @@ from revealed.kernels.population_particles import (
 )
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.base import Draws
-from revealed.samplers.hierarchical import HIERARCHICAL, scale_groups
+from revealed.samplers.hierarchical import HIERARCHICAL
 from revealed.samplers.hierarchical_adaptation import MOMENTS, adapted_metric
 from revealed.samplers.inferred_scale import interweave_scale
 from revealed.samplers.noncentred import NONCENTRED
@@ -47,6 +47,7 @@ from revealed.samplers.particles import (
     log_choice_probabilities,
 )
 from revealed.samplers.partitions import prepare_partition
+from revealed.samplers.population_prior import population_prior
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,7 @@ class PopulationLaw:
     def prior(self) -> PopulationPrior:
         """The prior of the population, at an sd of one where that of its mean is inferred."""
         prior = self.mean_prior
-        return PopulationPrior(
-            prior.mean @ prior.basis, prior.precision, self.sd_scale, scale_groups(prior)
-        )
+        return population_prior(prior, self.sd_scale)
 
     @property
     def basis(self) -> Floats:
@@ -104,7 +103,9 @@ class PopulationLaw:
         scale_group = self.prior.scale_group
         df = SD_PRIOR_DF + len(scale_group) - 1.0
         # 1 / a is gamma, and the covariance inverse Wishart given it
-        one_over_a = self.sd_scale**2 * rng.standard_gamma(0.5, (count, scale_group.max() + 1))
+        one_over_a = self.prior.sd_scale**2 * rng.standard_gamma(
+            0.5, (count, len(self.prior.sd_scale))
+        )
         rates = 2.0 * SD_PRIOR_DF * one_over_a[:, scale_group]
         covariance = np.array([draw_inverse_wishart(rng, df, np.diag(rate)) for rate in rates])
         parts = {

@@ -115,9 +115,12 @@ class SamplerRegistry(NamedTuple):
             "prior": (kind._replace(prior="normal"), "prior=rv.Normal(sd)"),
             "noise": (kind._replace(noise="normal"), "noise=rv.NormalNoise()"),
             "groups": (kind._replace(groups="pooled"), "groups=rv.Separate()"),
+            "habit": (kind._replace(lapses="lapses"), 'rv.Lapse(to="uniform")'),
             "lapses": (kind._replace(lapses="no"), "no lapse"),
             "data": (kind._replace(data="decisions"), "transitions=rv.Known()"),
         }
+        if kind.lapses == "no":
+            del easier["habit"]
         helps = [said for other, said in easier.values() if other != kind and self.takes(other)]
         instead = f"give {' or '.join(helps)}" if helps else f"the nearest is {self.nearest(kind)}"
         return f"no sampler takes {kind} together; {instead}"
@@ -152,10 +155,24 @@ def _kinds(
     return tuple(ModelKind(data, prior, noise, **parts) for noise in noises for prior in priors)
 
 
-# a flat prior is improper with lapses, and an inferred sd would be that of their coordinate too
-WITH_LAPSES = _kinds("decisions", ("normal",), ("normal", "logit"), lapses="lapses")
+# a flat prior is improper with lapses
+WITH_LAPSES = (
+    *_kinds("decisions", ("normal", "inferred sd"), ("normal", "logit"), lapses="lapses"),
+    *_kinds("decisions", ("normal",), ("normal", "logit"), lapses="habit"),
+)
 INDEPENDENT_GROUPS = _kinds(
     "decisions", ("normal", "inferred sd"), INDEPENDENT, groups="hierarchical"
+)
+GROUPS_WITH_LAPSES = tuple(
+    kind
+    for lapses in ("lapses", "lapses by group")
+    for kind in _kinds(
+        "decisions",
+        ("normal", "inferred sd"),
+        ("normal", "logit"),
+        groups="hierarchical",
+        lapses=lapses,
+    )
 )
 
 
@@ -166,7 +183,9 @@ def _augmentation(name: str, summary: str) -> SamplerEntry:
     """
     return SamplerEntry(
         name,
-        _kinds("decisions", ANY_PRIOR),
+        # lapses by their indicators; a habit of actions that are not always offered has no
+        # distribution to be drawn from, and moving an inferred sd would need to know the lapses
+        (*_kinds("decisions", ANY_PRIOR), *_kinds("decisions", ("normal",), lapses="lapses")),
         memory_factor=1.5,
         summary=summary,
         build=builders.build_augmentation(name),
@@ -223,7 +242,7 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "hierarchical-hmc",
-            INDEPENDENT_GROUPS,
+            INDEPENDENT_GROUPS + GROUPS_WITH_LAPSES,
             memory_factor=12.0,
             summary="a population and its groups along one Hamiltonian path; the default",
             build=builders.build_hierarchical_hmc,
@@ -246,7 +265,10 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "transitions-hmc",
-            _kinds("trajectories", ("normal", "inferred sd"), INDEPENDENT),
+            _kinds("trajectories", ("normal", "inferred sd"), INDEPENDENT)
+            + _kinds(
+                "trajectories", ("normal", "inferred sd"), ("normal", "logit"), lapses="lapses"
+            ),
             memory_factor=12.0,
             summary="values and transition rows together, by Hamiltonian moves",
             build=builders.build_transitions,

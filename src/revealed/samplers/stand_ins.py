@@ -58,15 +58,18 @@ class PopulationStart(NamedTuple):
     stand_ins: StandIns
 
 
-def group_slopes(batches: GroupBatches, values: Floats) -> tuple[Floats, Floats]:
-    """The log-likelihood (N,) of each group at its value (N, D), and its gradient (N, D)."""
+def group_slopes(batches: GroupBatches, values: Floats, shared: Floats) -> tuple[Floats, Floats]:
+    """The log-likelihood (N,) of each group at its value (N, D), and its gradient (N, D).
+
+    shared: coordinates of the noise that all groups share.
+    """
     logs, gradients = np.empty(len(values)), np.empty_like(values)
-    evaluate_groups(batches, make_batch_workspace(batches), values, logs, gradients)
+    evaluate_groups(batches, make_batch_workspace(batches), values, shared, logs, gradients)
     raise_if_stopping()
     return logs, gradients
 
 
-def group_curvatures(batches: GroupBatches, values: Floats, sd: Floats) -> Floats:
+def group_curvatures(batches: GroupBatches, values: Floats, shared: Floats, sd: Floats) -> Floats:
     """(N, D, D) minus the second derivatives of the log-likelihood of each group, about values.
 
     By central differences over a part of the population's sds (D,): a neighbourhood's mean
@@ -77,7 +80,7 @@ def group_curvatures(batches: GroupBatches, values: Floats, sd: Floats) -> Float
     for k in range(width):
         step = np.zeros(width)
         step[k] = STAND_INS.step * sd[k]
-        above, below = (group_slopes(batches, values + move)[1] for move in (step, -step))
+        above, below = (group_slopes(batches, values + move, shared)[1] for move in (step, -step))
         found[:, k] = (below - above) / (2.0 * step[k])
     return 0.5 * (found + found.transpose(0, 2, 1))
 
@@ -110,9 +113,12 @@ class CurvatureSums(NamedTuple):
     number: Floats
 
 
-def add_to_sums(state: State, batches: GroupBatches, values: Floats, sd: Floats) -> None:
+def add_to_sums(
+    state: State, batches: GroupBatches, values: Floats, shared: Floats, sd: Floats
+) -> None:
     """Add slopes and curvatures of all groups at values (N, D) to the window's sums."""
-    slope, curvature = group_slopes(batches, values)[1], group_curvatures(batches, values, sd)
+    slope = group_slopes(batches, values, shared)[1]
+    curvature = group_curvatures(batches, values, shared, sd)
     now = CurvatureSums(values, slope, curvature, np.ones(1))
     for name, array in now._asdict().items():
         key = f"{WINDOW}{name}"
@@ -128,7 +134,7 @@ def averaged_stand_ins(state: State) -> State:
     return make_stand_ins(curvature, slope, value)._asdict()
 
 
-def laplace_start(batches: GroupBatches, prior: PopulationPrior) -> PopulationStart:
+def laplace_start(batches: GroupBatches, prior: PopulationPrior, shared: Floats) -> PopulationStart:
     """A likely population with the modes of its groups: expectation and maximisation.
 
     Each round makes a Newton step of every group's value in the present population, and then takes
@@ -139,7 +145,7 @@ def laplace_start(batches: GroupBatches, prior: PopulationPrior) -> PopulationSt
     values = np.tile(mean, (count, 1))
     for _ in range(STAND_INS.rounds):
         precision = np.asarray(np.linalg.inv(covariance), np.float64)
-        values, inverse = _newton_step(batches, mean, precision, values, covariance)
+        values, inverse = _newton_step(batches, mean, precision, values, shared, covariance)
         # the mean given the values, then the covariance and a given both
         spread = prior.precision + count * precision
         mean = np.linalg.solve(
@@ -151,13 +157,18 @@ def laplace_start(batches: GroupBatches, prior: PopulationPrior) -> PopulationSt
         total = np.diag(scale) + offset.T @ offset + inverse.sum(axis=0)
         covariance = total / (SD_PRIOR_DF + width - 1.0 + count)
         covariance += STAND_INS.least_sd**2 * np.eye(width)
-    slope = group_slopes(batches, values)[1]
-    curvature = group_curvatures(batches, values, np.sqrt(np.diag(covariance)))
+    slope = group_slopes(batches, values, shared)[1]
+    curvature = group_curvatures(batches, values, shared, np.sqrt(np.diag(covariance)))
     return PopulationStart(mean, covariance, values, make_stand_ins(curvature, slope, values))
 
 
 def _newton_step(
-    batches: GroupBatches, mean: Floats, precision: Floats, values: Floats, covariance: Floats
+    batches: GroupBatches,
+    mean: Floats,
+    precision: Floats,
+    values: Floats,
+    shared: Floats,
+    covariance: Floats,
 ) -> tuple[Floats, Floats]:
     """Values after a step towards the mode of each, and the inverse curvatures (N, D, D) before.
 
@@ -168,14 +179,14 @@ def _newton_step(
         offset = at - mean
         return np.asarray(logs - 0.5 * ((offset @ precision) * offset).sum(axis=1))
 
-    logs, slope = group_slopes(batches, values)
-    curvature = group_curvatures(batches, values, np.sqrt(np.diag(covariance)))
+    logs, slope = group_slopes(batches, values, shared)
+    curvature = group_curvatures(batches, values, shared, np.sqrt(np.diag(covariance)))
     inverse = np.asarray(np.linalg.inv(positive_part(curvature) + precision), np.float64)
     step = np.einsum("nij,nj->ni", inverse, slope - (values - mean) @ precision)
     before, share = log_density(values, logs), np.ones(len(values))
     for _ in range(STAND_INS.halvings):
         proposed = values + share[:, None] * step
-        worse = ~(log_density(proposed, group_slopes(batches, proposed)[0]) >= before)
+        worse = ~(log_density(proposed, group_slopes(batches, proposed, shared)[0]) >= before)
         if not worse.any():
             return proposed, inverse
         share[worse] *= 0.5

@@ -7,8 +7,10 @@ import numpy as np
 from revealed._types import Bools, Floats, Ints
 from revealed.data.trajectories import Trajectories
 from revealed.kernels.choice_fast import RivalIndex
+from revealed.kernels.noise import count_coordinates
 from revealed.kernels.unknown_transitions import RowChoices, TransitionRows
 from revealed.models.choice import ResolvedChoiceModel
+from revealed.models.lapse import with_noise_coordinates
 from revealed.models.transitions import Dirichlet, mean_process, row_shapes
 from revealed.samplers.unknown_transitions import UnknownTransitionsSampler
 
@@ -29,7 +31,14 @@ def build_unknown_transitions(resolved: ResolvedChoiceModel) -> UnknownTransitio
     rows = transition_rows(row_shapes(seen, concentration), exists, dirichlet.action_rewards)
     choices, x, a = count_choices(seen, exists, rows.start)
     unique = process.decisions(x, a, action_rewards=dirichlet.action_rewards)
-    return UnknownTransitionsSampler.build(rows, choices, resolved.prior, unique, resolved.law)
+    # what is unknown of the noise is a coefficient that no row has
+    return UnknownTransitionsSampler.build(
+        rows,
+        choices,
+        resolved.sampled_prior,
+        with_noise_coordinates(unique, count_coordinates(resolved.kernel)),
+        resolved.kernel,
+    )
 
 
 def transition_rows(shape: Floats, exists: Bools, action_rewards: bool) -> TransitionRows:

@@ -17,7 +17,7 @@ import scipy.linalg as sla
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
 from revealed.kernels.hmc import PathPlan, init_dual_averaging, make_path_statistics
-from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.noise import NORMAL, AnyNoise, count_coordinates
 from revealed.kernels.prior_scale import MarginalPrior
 from revealed.kernels.unknown_transitions import (
     RowChoices,
@@ -98,7 +98,7 @@ class UnknownTransitionsSampler:
         choices: RowChoices,
         resolved_prior: ResolvedPrior,
         different_choices: Decisions,
-        noise: NoiseArguments = NORMAL,
+        noise: AnyNoise = NORMAL,
     ) -> UnknownTransitionsSampler:
         """Find the value's mode where the rows are what transitions alone say.
 
@@ -154,6 +154,10 @@ class UnknownTransitionsSampler:
             if position is None
             else position.copy()
         )
+        # of the noise from its prior: there may be several modes
+        count = count_coordinates(self.choices.noise)
+        if position is None and count > 0:
+            v[len(v) - count :] = rng.standard_normal(count)
         t = np.log(rng.standard_gamma(shape + 1.0)) - rng.standard_exponential(shape.size) / shape
         return {
             "v": v,

@@ -50,7 +50,8 @@ class PriorParts:
 
     target: the posterior in whitened coordinates. scale: of the hyperprior. own_scales: (G,) s.
     log_constants: (G,) what is added to the tabulated log prior and the log Jacobian. factor:
-    (K, D) F with F F' the covariance of v at sd one.
+    (K, D) F with F F' the covariance of v at sd one. unscaled: how many coefficients, the last
+    ones, the scale leaves alone; they are standard normal.
     """
 
     target: LogPosterior
@@ -58,6 +59,7 @@ class PriorParts:
     own_scales: Floats
     log_constants: Floats
     factor: Floats
+    unscaled: int = 0
 
     @staticmethod
     def build(target: LogPosterior, prior_scale: PriorScale | None) -> PriorParts:
@@ -66,7 +68,7 @@ class PriorParts:
             return PriorParts(target, 1.0, np.zeros(0), np.zeros(0), np.zeros((0, 0)))
         # With J = dv/dx at x = 0, where all skew curves have slope one, the prior precision of x
         # there is J'PJ = R'R, and F = J R^-1.
-        width = target.unwhiten.shape[1]
+        width = target.unwhiten.shape[1] - prior_scale.unscaled
         jacobian = target.scale[:, None] * target.unwhiten
         root = sla.cholesky(jacobian.T @ _times_precision(target, jacobian.T).T)
         factor = sla.solve_triangular(root, jacobian.T, trans="T").T
@@ -84,12 +86,14 @@ class PriorParts:
             PRIOR_PART.scale_ratio ** np.arange(PRIOR_PART.scales), dtype=np.float64
         )
         log_constants = width * np.log(ratios) - log_integral + np.log(np.diag(root)).sum()
+        log_constants -= 0.5 * prior_scale.unscaled * math.log(2.0 * math.pi)
         return PriorParts(
             target,
             prior_scale.scale,
             prior_scale.scale / ratios,
             log_constants,
             np.ascontiguousarray(factor),
+            prior_scale.unscaled,
         )
 
     def log_densities(self, points: Floats) -> Floats:
@@ -99,7 +103,8 @@ class PriorParts:
         target = self.target
         w = points @ target.unwhiten.T
         offset = target.centre + target.scale * skew(w, target.skew) - target.prior_mean
-        quad = (offset * _times_precision(target, offset)).sum(axis=1)
+        rest = (offset[:, offset.shape[1] - self.unscaled :] ** 2).sum(axis=1)
+        quad = (offset * _times_precision(target, offset)).sum(axis=1) - rest
         # The log prior at (scale / s)^2 Q, by its table.
         log_quad = np.linspace(GRID.low, GRID.high, len(target.prior_scale_table))
         log_ratios = 2.0 * np.log(self.scale / self.own_scales)
@@ -109,7 +114,7 @@ class PriorParts:
             target.prior_scale_table[:, 0],
         )
         log_jacobian = np.log(skew_derivative(w, target.skew)).sum(axis=1)
-        return np.asarray(prior + self.log_constants + log_jacobian[:, None])
+        return np.asarray(prior + self.log_constants + (log_jacobian - 0.5 * rest)[:, None])
 
     def add_to(self, mixture: Mixture, share: float, which: int) -> Mixture:
         """The mixture with one of these parts, of this share, unless that is next to nothing."""

@@ -44,6 +44,7 @@ from revealed.kernels.log_posterior import (
 )
 from revealed.kernels.noise import NORMAL, AnyNoise, count_coordinates
 from revealed.kernels.prior_scale import PriorScale
+from revealed.models.habit import bind_habits, for_kinds, kinds_of_offers
 from revealed.models.lapse import at_coordinate
 from revealed.models.likelihood import at_likely_scale, posterior_mode
 from revealed.models.priors import ResolvedPrior
@@ -124,7 +125,10 @@ class CompositeSampler:
         are no sweeps, as utilities belong to whole decisions.
         """
         refuse_flat_prior(resolved_prior, noise)
-        unique = deduplicate(decisions, weight)
+        # with habits equal decisions must have offered the same labels too
+        bound = bind_habits(noise, decisions)
+        unique = deduplicate(decisions, weight, kinds_of_offers(bound))
+        noise = for_kinds(bound, unique.group)
         # Mode and curvature want a prior with a given scale.
         counted = unique.unique, unique.rival_index.weight
         likely_prior = at_likely_scale(counted[0], resolved_prior, counted[1], noise)
@@ -176,13 +180,13 @@ class CompositeSampler:
         return state | tuning_state(transform, transform.unwhiten, null_mixture(width), untuned)
 
     def _likely_at_any_rate(self, rng: np.random.Generator) -> Floats:
-        """(K,) the most likely value at a rate of lapses that is drawn from its prior."""
-        # a rate that the prior allows, and the value that suits it best
-        z = rng.standard_normal()
-        known = at_coordinate(self.noise, np.array([z]))
+        """(K,) the most likely value with lapses that are drawn from their prior."""
+        # a rate that the prior allows, habits too, and the value that suits them best
+        z = rng.standard_normal(count_coordinates(self.noise))
+        known = at_coordinate(self.noise, z)
         counted = self.unique.unique, self.likely_prior, self.unique.rival_index.weight
         v, _ = posterior_mode(*counted, known)
-        v[-1] = z
+        v[len(v) - len(z) :] = z
         return v
 
     def warmup(
@@ -312,7 +316,11 @@ class CompositeSampler:
         In skewed coordinates the constants of sum-to-zero blocks are among them.
         """
         prior_scale = self.augmentation_sampler.prior_scale
-        return None if prior_scale is None else prior_scale._replace(dimension=width)
+        if prior_scale is None:
+            return None
+        # the scale is that of the value, not of what is unknown of the noise
+        unscaled = self.resolved_prior.unscaled
+        return prior_scale._replace(dimension=width - unscaled, unscaled=unscaled)
 
 
 def transform_arrays(transform: WhiteningTransform, prior: ResolvedPrior) -> TransformArrays:

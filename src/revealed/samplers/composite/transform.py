@@ -185,7 +185,8 @@ def log_posterior_in_coordinates(
     design = Design.from_rows(
         _remove_constants(unique.rival_minus_chosen, prior.constant_directions)
     )
-    width = transform.unwhiten.shape[1]
+    # the coordinates whose scale is inferred, if it is
+    width = transform.unwhiten.shape[1] - prior.unscaled
     prior_diag, prior_full = prior.diagonal_or_full
     table = np.zeros((0, 2)) if prior.scale is None else marginal_table(width, prior.scale)
     # In two dimensions and more, paths pass the pole of the prior at its mean on one side.
