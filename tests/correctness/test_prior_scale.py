@@ -150,7 +150,7 @@ NOT_TRUNCATED = (
 MUTANTS = {
     "Jacobian of scaling the value forgotten": (
         "kernels/prior_scale_path.py",
-        "\n        + target.unwhiten.shape[1] * log_factor",
+        "\n        + (target.unwhiten.shape[1] - count_coordinates(target.noise)) * log_factor",
         "",
         "hmc",
     ),

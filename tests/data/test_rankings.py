@@ -355,7 +355,7 @@ def test_scores_tie_and_take_codes_and_positions_exclude_them() -> None:
             Rankings.from_columns([1, 1], ["a", "b"], position=both, score=both)
     with pytest.raises(ValueError, match="give position, where 1 is the best, or score"):
         rv.read_rankings("races.csv", position="finish", score="points")
-    with pytest.raises(ValueError, match="row 0: the score 'many' is no number or code"):
+    with pytest.raises(ValueError, match="row 0: the score 'many' is no number or a code"):
         Rankings.from_columns([1, 1], ["a", "b"], score=["many", 2])
 
 

@@ -231,8 +231,12 @@ def test_what_cannot_be_is_refused_in_a_sentence() -> None:
     noise = rv.LogitNoise(lapse=rv.Lapse())
     with pytest.raises(ValueError, match="a flat prior is always improper: any choice may have"):
         rv.ChoiceModel(prior=rv.Flat(), noise=noise)
-    with pytest.raises(ValueError, match=r"give prior=rv\.Normal\(sd\) or no lapse"):
-        rv.fit(d, rv.ChoiceModel(prior=rv.Normal(rv.HalfStudentT()), noise=noise))
+    habit = rv.LogitNoise(lapse=rv.Lapse(to="habit"))
+    with pytest.raises(ValueError, match=r"give prior=rv\.Normal\(sd\) or .*to=\"uniform\""):
+        rv.fit(
+            rv.Decisions(d.rows, d.start, d.chosen, actions=np.arange(len(d.rows)) % 2),
+            rv.ChoiceModel(prior=rv.Normal(rv.HalfStudentT()), noise=habit),
+        )
     with pytest.raises(ValueError, match="rate of lapses is not known here"):
         rv.log_likelihood(d, [1.0, 0.0], noise)
     with pytest.raises(ValueError, match=r"lapse must be rv\.Lapse\(\) or None"):

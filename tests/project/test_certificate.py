@@ -193,6 +193,9 @@ def test_new_kind_of_model_fails_the_conformance_suite_with_a_sentence(
         test_geweke.test_every_sampler_has_a_joint_chain_or_a_reason()
 
 
+AUGMENTATION = ("da", "px-scale", "px-translate", "px-both")
+
+
 def test_refused_pairs_are_those_that_the_registry_leaves_out() -> None:
     """A sampler that came to refuse what it took would otherwise need no proof any more."""
     kinds = {
@@ -200,6 +203,7 @@ def test_refused_pairs_are_those_that_the_registry_leaves_out() -> None:
         "choices, flat prior": ModelKind("decisions", "flat"),
         "choices, inferred prior scale": ModelKind("decisions", "inferred sd"),
         "choices, logit noise": ModelKind("decisions", "flat", "logit"),
+        "choices, normal noise with lapses": ModelKind("decisions", "inferred sd", lapses="lapses"),
         "choices, noise covariance": ModelKind("decisions", "inferred sd", "correlated"),
     }
     left_out = [
@@ -212,6 +216,7 @@ def test_refused_pairs_are_those_that_the_registry_leaves_out() -> None:
     assert left_out == [
         ("choices, flat prior", "ibis"),
         ("choices, logit noise", "ibis"),
+        *(("choices, normal noise with lapses", name) for name in AUGMENTATION),
         ("choices, noise covariance", "da"),
     ]
     assert [(model, sampler) for model, sampler, _ in evidence_log.offered()[1]] == left_out

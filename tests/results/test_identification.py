@@ -345,8 +345,8 @@ def test_equal_decisions_are_counted_once_and_reported_each(
     found = post.identification()
     assert (found.explained, found.decisions) == (5, 10)
     monkeypatch.setattr(
-        "revealed.results.identification.deduplicate_if_worthwhile",
-        lambda given: (given, np.ones(len(given))),
+        "revealed.results.drawn_noise.deduplicate_if_worthwhile",
+        lambda given, group: (given, np.ones(len(given))),
     )
     other = post.identification()
     assert str(found) == str(other)

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,7 +45,7 @@ class CommandGroup(TyperGroup):
         """Read what was typed; `--lapse` by itself is `--lapse uniform`."""
         # typer has no options whose value may be left out
         read: list[str] = []
-        for word, following in zip(args, [*args[1:], ""], strict=True):
+        for word, following in zip_longest(args, args[1:]):
             read.append(word)
             if word == "--lapse" and following not in ("uniform", "habit"):
                 read.append("uniform")

@@ -77,7 +77,6 @@ CELLS_A_STEP, WIDTHS, OFFSETS = (
 FIRST_CELLS = np.subtract(
     np.multiply(NODES.first, CELLS_A_STEP), LATTICE.low * LATTICE.cells_per_unit
 )
-ZERO, ONE = np.float32(0.0), np.float32(1.0)
 
 
 @inlined_formula
@@ -120,7 +119,7 @@ def _add_on_nodes(
     # Each action's own share of it.
     total = 0.0
     for k in range(count):
-        sums = vectors.repeat(ZERO)
+        sums = vectors.repeat(np.float32(0.0))
         for q in range(np.uint64(0), nodes, SIXTEEN):
             if q <= last[k]:
                 ratio = quartic_block(RATIO_TABLE, offsets[k] + q, width, positions[k])
@@ -151,7 +150,7 @@ def _add_few(
     for k in range(1, size):
         best = max(best, mu[low + k, s])
     # All are kept: one that is far below has no effect, wherever beyond that it is.
-    width, block = np.uint64(WIDTHS[0]), vectors.repeat(ONE)
+    width, block = np.uint64(WIDTHS[0]), vectors.repeat(np.float32(1.0))
     for k in range(size):
         gap = min(best - mu[low + k, s], NODES.irrelevant)
         y = FIRST_CELLS[0] + gap * LATTICE.cells_per_unit

@@ -156,9 +156,10 @@ def _kinds(
 
 
 # a flat prior is improper with lapses
-WITH_LAPSES = (
-    *_kinds("decisions", ("normal", "inferred sd"), ("normal", "logit"), lapses="lapses"),
-    *_kinds("decisions", ("normal",), ("normal", "logit"), lapses="habit"),
+WITH_LAPSES = tuple(
+    kind
+    for lapses, priors in (("lapses", ("normal", "inferred sd")), ("habit", ("normal",)))
+    for kind in _kinds("decisions", priors, ("normal", "logit"), lapses=lapses)
 )
 INDEPENDENT_GROUPS = _kinds(
     "decisions", ("normal", "inferred sd"), INDEPENDENT, groups="hierarchical"
