@@ -158,8 +158,9 @@ def _kinds(
 # a flat prior is improper with lapses
 WITH_LAPSES = tuple(
     kind
-    for lapses, priors in (("lapses", ("normal", "inferred sd")), ("habit", ("normal",)))
-    for kind in _kinds("decisions", priors, ("normal", "logit"), lapses=lapses)
+    for lapses in ("lapses", "habit")
+    for kind in _kinds("decisions", ("normal", "inferred sd"), ("normal", "logit"), lapses=lapses)
+    if lapses != "habit" or kind.prior == "normal"
 )
 INDEPENDENT_GROUPS = _kinds(
     "decisions", ("normal", "inferred sd"), INDEPENDENT, groups="hierarchical"
