@@ -35,6 +35,7 @@ NAMES = (
     "ranking_noise",
     "tetris",
     "default_prior",
+    "default_prior_logit",
     "logit",
     "which_noise",
     "studio",

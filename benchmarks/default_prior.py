@@ -120,9 +120,14 @@ class Difference:
 
 def measure(splits: int, only: str) -> Result:
     """Every prior on every split of every problem whose file is here."""
+    return compare_priors(problems(), splits, only, rv.NormalNoise())
+
+
+def compare_priors(tried: list[PriorProblem], splits: int, only: str, noise: Any) -> Result:
+    """Every prior on every split of the problems whose files are here, under a noise."""
     fits: list[Fit] = []
     differences: list[Difference] = []
-    for problem in problems():
+    for problem in tried:
         if problem.file and not (DATA / problem.file).exists():
             print(
                 f"{problem.name} is left out: shared/data/{problem.file} is looked for beside the "
@@ -132,7 +137,7 @@ def measure(splits: int, only: str) -> Result:
             continue
         if only not in problem.name:
             continue
-        made, gained = _compare(problem, min(splits, problem.splits))
+        made, gained = _compare(problem, min(splits, problem.splits), noise)
         fits += made
         differences += gained
         print(f"{problem.name}: {sum(fit.seconds for fit in made):.0f} seconds", file=sys.stderr)
@@ -144,19 +149,19 @@ def measure(splits: int, only: str) -> Result:
     }
 
 
-def _compare(problem: PriorProblem, splits: int) -> tuple[list[Fit], list[Difference]]:
+def _compare(problem: PriorProblem, splits: int, noise: Any) -> tuple[list[Fit], list[Difference]]:
     """Fits of all priors, and what each gains on the paper's for each number of decisions."""
     fits, differences = [], []
     # one fit of each kind compiles what there is to compile, before a clock runs
     first = problem.make(0)
     for name in (PAPER, "inferred, scale 10"):
-        _fit(name, first.train[:40], draws=10)
+        _fit(name, noise, first.train[:40], draws=10)
     for size in problem.sizes:
         log_probability: dict[str, list[Floats]] = {name: [] for name in CANDIDATES}
         for i in range(splits):
             split = problem.make(i)
             for name in CANDIDATES:
-                fit, predicted = _measure_fit(problem, name, split, size, i)
+                fit, predicted = _measure_fit(problem, name, noise, split, size, i)
                 fits.append(fit)
                 assert predicted.log_probability_chosen is not None
                 log_probability[name].append(predicted.log_probability_chosen)
@@ -168,23 +173,23 @@ def _compare(problem: PriorProblem, splits: int) -> tuple[list[Fit], list[Differ
     return fits, differences
 
 
-def _fit(name: str, train: Decisions, **more: Any) -> Any:
+def _fit(name: str, noise: Any, train: Decisions, **more: Any) -> Any:
     """One fit at default settings, on one core, without its warnings."""
-    model = rv.ChoiceModel(prior=CANDIDATES[name](train))
+    model = rv.ChoiceModel(prior=CANDIDATES[name](train), noise=noise)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rv.NotConvergedWarning)
         return rv.fit(train, model, executor=1, **more)
 
 
 def _measure_fit(
-    problem: PriorProblem, name: str, split: Split, size: int, i: int
+    problem: PriorProblem, name: str, noise: Any, split: Split, size: int, i: int
 ) -> tuple[Fit, Prediction]:
     """One fit and its prediction of what was held out."""
     began = time.process_time()
-    post = _fit(name, split.train[:size])
+    post = _fit(name, noise, split.train[:size])
     seconds = time.process_time() - began
     # every tenth draw: 400 are enough for a mean probability, and predictions stay cheap
-    predicted = rv.predict(post.values[::10], split.test)
+    predicted = rv.predict(post.values[::10], split.test, noise=noise)
     summary = post.summary()
     covered = goal = None
     if split.truth is not None:
@@ -382,7 +387,7 @@ def tables(result: Result) -> str:
                 f"{s.worst:.2f}",
                 f"{s.calibration:.3f}"
                 + ("" if s.prior == PAPER else f" ({s.calibration_error:.3f})"),
-                f"{s.covered:.0%}",
+                f"{s.covered:.0%}" if np.isfinite(s.covered) else "",
                 f"{s.warned} of {s.fits}",
                 f"{s.seconds:.1f}",
                 "yes" if s.eligible else "no",
