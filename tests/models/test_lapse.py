@@ -243,8 +243,6 @@ def test_what_cannot_be_is_refused_in_a_sentence() -> None:
         rv.Beta(0.0, 1.0)
     with pytest.raises(ValueError, match="is a probability"):
         rv.KnownLapse(rv.NormalNoise(), 1.2)
-    with pytest.raises(ValueError, match="an online learner knows no lapses"):
-        rv.OnlineLearner(rv.ChoiceModel(prior=rv.Normal(1.0), noise=noise), ["a", "b"])
     plain = rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.0)), draws=100, progress=False)
     with pytest.raises(ValueError, match="this model has no lapses"):
         plain.lapses()
