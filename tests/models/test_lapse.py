@@ -208,7 +208,27 @@ def test_everything_a_posterior_has(fitted: Any, tmp_path: Path) -> None:
     page = (tmp_path / "lapse.html").read_text(encoding="utf-8")
     assert "most probably lapses" in page
     assert "Beta(2, 8)" in page
+    assert "Gumbel noise (the logit model)" in page
+    assert "unless the choice is a lapse" in page
     assert rv.plots.lapse_probabilities(fitted).axes
+
+
+def test_separate_groups_have_lapses_of_their_own(fitted: Any, tmp_path: Path) -> None:
+    d = fitted.decisions
+    who = np.where(np.arange(len(d)) % 2, "ann", "ben")
+    both = rv.Decisions(d.rows, d.start, d.chosen, names=d.names, groups=who)
+    model = fitted.model.replace(groups=rv.Separate())
+    post = rv.fit(both, model, draws=1000, seed=1, progress=False)
+    found = post.lapses()
+    for label in ("ann", "ben"):
+        own = post.select(group=label).lapses()
+        np.testing.assert_array_equal(found.probability[who == label], own.probability)
+    assert rv.plots.lapse_probabilities(post).axes
+    post.report(tmp_path / "groups.html")
+    assert "most probably lapses" in (tmp_path / "groups.html").read_text(encoding="utf-8")
+    plain = model.replace(noise=rv.LogitNoise())
+    with pytest.raises(ValueError, match="this model has no lapses"):
+        rv.fit(both, plain, draws=500, progress=False).lapses()
 
 
 def test_chains_start_at_rates_of_the_prior(fitted: Any) -> None:
@@ -231,8 +251,6 @@ def test_what_cannot_be_is_refused_in_a_sentence() -> None:
     noise = rv.LogitNoise(lapse=rv.Lapse())
     with pytest.raises(ValueError, match="a flat prior is always improper: any choice may have"):
         rv.ChoiceModel(prior=rv.Flat(), noise=noise)
-    with pytest.raises(ValueError, match=r"give prior=rv\.Normal\(sd\) or no lapse"):
-        rv.fit(d, rv.ChoiceModel(prior=rv.Normal(rv.HalfStudentT()), noise=noise))
     with pytest.raises(ValueError, match="rate of lapses is not known here"):
         rv.log_likelihood(d, [1.0, 0.0], noise)
     with pytest.raises(ValueError, match=r"lapse must be rv\.Lapse\(\) or None"):

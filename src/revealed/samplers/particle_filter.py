@@ -12,7 +12,7 @@ from revealed.data.decisions import Decisions
 from revealed.io.netcdf import Variables
 from revealed.kernels.noise import count_coordinates
 from revealed.models.choice import ChoiceModel
-from revealed.models.correlated_noise import CorrelatedNoise, resolve_noise
+from revealed.models.correlated_noise import resolve_noise
 from revealed.models.groups import Hierarchical
 from revealed.models.habit import with_habits
 from revealed.models.noise import Noise
