@@ -111,6 +111,9 @@ def test_labels_that_differ_in_case_or_blanks_are_told(other: str) -> None:
     by_person = {**TRIPS, "group": ["ann"] * 6 + ["Ann"] * 6}
     (sentence,) = said(pa.table(by_person))
     assert sentence.startswith("column 'group': 'ann' and 'Ann' differ only in case or blanks")
+    table["action"][4] = "bus "
+    (sentence,) = said(pa.table(table))
+    assert "(and 1 more like them), and are taken for two" in sentence
 
 
 def test_an_action_twice_with_other_features_is_told() -> None:

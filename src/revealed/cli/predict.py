@@ -129,8 +129,9 @@ def predict(
         )
         return
     print(f"The probability of each action in {len(d)} decisions: {out}")
-    if predicted.accuracy:
-        print(f"Worked out from {predicted.accuracy}.")
+    words = predicted.describe_draws()
+    if words:
+        print(f"Worked out from {words}.")
     if chosen is None:
         print(
             "There is no column of choices, so the predictions cannot be scored; "

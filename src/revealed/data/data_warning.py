@@ -42,16 +42,19 @@ def warn_of_similar_labels(what: str, labels: Iterable[Any]) -> None:
     what: what the sentence calls the labels.
     """
     seen: dict[str, str] = {}
+    pairs: list[str] = []
     for label in labels:
         # Numbers and the like cannot be mistyped in this way.
         if isinstance(label, str):
             first = seen.setdefault(label.strip().casefold(), label)
             if first != label:
-                warn_of_data(
-                    f"{what}: {str(first)!r} and {str(label)!r} differ only in case or blanks, and "
-                    "are taken for two; write them alike if they are one"
-                )
-                return
+                pairs.append(f"{str(first)!r} and {str(label)!r}")
+    if pairs:
+        others = f" (and {len(pairs) - 1} more like them)" if len(pairs) > 1 else ""
+        warn_of_data(
+            f"{what}: {pairs[0]} differ only in case or blanks{others}, and are taken for two; "
+            "write them alike if they are one"
+        )
 
 
 def _package_of(names: dict[str, Any]) -> str:

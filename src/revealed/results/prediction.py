@@ -186,8 +186,7 @@ class Prediction:
             columns["chosen"] = row_flags(d, d.chosen)
         return action_table(d, columns)
 
-    @property
-    def accuracy(self) -> str:
+    def describe_draws(self) -> str:
         """In words how many draws were used, and the largest Monte-Carlo error."""
         # one value was given, and its probabilities are exact
         if self.draws_available == 1 and not self.standard_error.any():
@@ -207,8 +206,9 @@ class Prediction:
             if self.scored.any():
                 scores = f", error {self.error_rate:.3g}"
             scores += f", log score {self.log_score:.3g}"
-        accuracy = f"; {self.accuracy}" if self.accuracy else ""
-        return f"<Prediction: {len(self.decisions)} decisions by {self.method}{scores}{accuracy}>"
+        words = self.describe_draws()
+        used = f"; {words}" if words else ""
+        return f"<Prediction: {len(self.decisions)} decisions by {self.method}{scores}{used}>"
 
     def _correct(self) -> Bools:
         """Whether the predicted action was chosen, of the decisions that are scored."""
