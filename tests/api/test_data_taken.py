@@ -107,9 +107,7 @@ def test_lapses_on_a_cluster_are_refused_with_what_would_do(groups: Any) -> None
     d = features(30)
     both = rv.Decisions(d.rows, d.start, d.chosen, groups=np.arange(30) % 3)
     model = MODEL.replace(noise=rv.LogitNoise(lapse=rv.Lapse()), groups=groups)
-    with pytest.raises(
-        ValueError, match="lapses.* executor=threads in place of a Dask client"
-    ) as e:
+    with pytest.raises(ValueError, match=r"lapses.* executor=threads in place of") as e:
         rv.fit(both, model, executor=Client())
     assert 'sampler="hierarchical"' not in str(e.value)  # which takes no lapses
 

@@ -93,7 +93,7 @@ def test_paths_lapse_at_the_rate_that_is_given() -> None:
 def test_lapses_are_no_part_of_a_reward() -> None:
     mdp, lapsing = rv.random_mdp(1, 3, 2), rv.LogitNoise(lapse=rv.Lapse())
     for given in (lapsing, rv.KnownLapse(LOGIT, 0.1)):
-        with pytest.raises(ValueError, match="nobody counts on lapses, .* give the noise without"):
+        with pytest.raises(ValueError, match=r"nobody counts on lapses, .* give the noise without"):
             mdp.solve(np.zeros(3), 0.9, noise=given)
         with pytest.raises(ValueError, match="nobody counts on lapses"):
             mdp.reward(np.zeros(3), 0.9, noise=given)
@@ -104,7 +104,7 @@ def test_lapses_are_no_part_of_a_reward() -> None:
         mdp.simulate(1, np.zeros(3), 5, noise=habits)
     path = mdp.simulate(3, [1.0, 0.0, -1.0], 60, noise=LOGIT)
     model = rv.ChoiceModel(prior=rv.Normal(2.0), transitions=rv.Dirichlet(), noise=lapsing)
-    post = rv.fit(rv.Trajectories(path, 3, 2), model, draws=100, progress=False)
+    post = rv.fit(rv.Trajectories(path, 3, 2), model, draws=1000, progress=False)
     # as somebody counts who does not know of them
     plain = post.reward(0.9, noise=True).draws
     utilities, rows = post.draws["value"], post.draws["transition"].reshape(-1, 3, 2, 3)
