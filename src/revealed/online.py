@@ -21,6 +21,7 @@ from revealed.io.netcdf import read_file, write_file
 from revealed.models.choice import ChoiceModel
 from revealed.models.description import from_description
 from revealed.models.groups import Pooled
+from revealed.models.noise import KnownNoise
 from revealed.results.base import Posterior
 from revealed.results.classes import make_posterior
 from revealed.results.load import read_posterior
@@ -253,6 +254,16 @@ class OnlineLearner:
         # Every particle's probabilities, averaged by the weights.
         found = own.law.probabilities(rng, own.particles, seen, groups.get(label))
         return np.asarray(own.weights @ found)
+
+    def known_noise(self, *, group: Hashable = None) -> KnownNoise:
+        """The noise as predictions need it, with the lapses of every particle where it has them.
+
+        Parameters
+        ----------
+        group
+            Whose, where the model has groups.
+        """
+        return self._filters.known_noise(self._check_group(group))
 
     def draw(self, seed: Seed = None, *, group: Hashable = None) -> Floats:
         """One value from the posterior.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,7 +31,8 @@ def lapse_probabilities(post: WithLapses, named: int = 5) -> Figure:
     named
         How many of the likeliest are named.
     """
-    if not isinstance(post, WithLapses):
+    given: Any = post
+    if not isinstance(given, WithLapses):
         check_class(post, ChoicePosterior, "lapse_probabilities", "a noise with lapse=rv.Lapse()")
     found = post.lapses()
     # a line for each decision: runs of lapses, such as a game that is given up, are seen at once
