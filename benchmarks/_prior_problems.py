@@ -110,14 +110,19 @@ def human(split: int) -> Split:
     return _by_group(np.random.default_rng([4, 100 + split]), d, np.arange(len(d)), 300)
 
 
-def buses(split: int) -> Split:
-    """Rust's group 4, some buses held out; 90 mileage bins, and a reward of each action."""
+def all_buses() -> tuple[Decisions, Ints]:
+    """Rust's group 4, and which bus it is; 90 mileage bins, and a reward of each action."""
     months = read_buses(DATA / "rust1987.csv", groups=[4])
-    d = months.decisions(bus_mdp(months.increments))
-    return _by_group(np.random.default_rng([5, 100 + split]), d, months.bus, 1000, HELD_OUT_MONTHS)
+    return months.decisions(bus_mdp(months.increments)), months.bus
 
 
-def travel(split: int) -> Split:
+def buses(split: int) -> Split:
+    """Rust's group 4, some buses held out."""
+    d, bus = all_buses()
+    return _by_group(np.random.default_rng([5, 100 + split]), d, bus, 1000, HELD_OUT_MONTHS)
+
+
+def all_travel() -> Decisions:
     """Greene's travellers: constants of modes, waiting, cost, time, and income where one flies."""
     with (DATA / "travelmode.csv").open(newline="", encoding="utf-8") as stream:
         lines = list(csv.DictReader(stream))
@@ -135,19 +140,29 @@ def travel(split: int) -> Split:
     )
     chosen = np.flatnonzero([line["choice"] == "yes" for line in lines]) % 4
     names = [*modes[:3], *features, "income x air"]
-    d = Decisions(rows, np.arange(len(chosen) + 1) * 4, chosen, names=names)
+    return Decisions(rows, np.arange(len(chosen) + 1) * 4, chosen, names=names)
+
+
+def travel(split: int) -> Split:
+    """Greene's travellers, some held out."""
+    d = all_travel()
     return _by_group(np.random.default_rng([6, 100 + split]), d, np.arange(len(d)), 110)
 
 
-def electricity(split: int) -> Split:
-    """Stated choices among contracts, some people held out; all are taken for one."""
+def all_electricity() -> tuple[Decisions, Ints]:
+    """Stated choices among contracts, and who made them; all people are taken for one."""
     names = ["pf", "cl", "loc", "wk", "tod", "seas"]
     with gzip.open(DATA / "electricity.csv.gz", "rt", newline="", encoding="utf-8") as stream:
         lines = list(csv.DictReader(stream))
     rows = np.array([[float(line[name]) for name in names] for line in lines])
     chosen = np.flatnonzero([line["choice"] == "TRUE" for line in lines]) % 4
     person = np.array([int(line["id"]) for line in lines[::4]])
-    d = Decisions(rows, np.arange(len(chosen) + 1) * 4, chosen, names=names, groups=person)
+    return Decisions(rows, np.arange(len(chosen) + 1) * 4, chosen, names=names), person
+
+
+def electricity(split: int) -> Split:
+    """Stated choices among contracts, some people held out."""
+    d, person = all_electricity()
     return _by_group(np.random.default_rng([7, 100 + split]), d, person, 2000)
 
 

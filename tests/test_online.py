@@ -136,11 +136,18 @@ PARTS = {
     "hierarchical": MODEL.replace(groups=rv.Hierarchical()),
     "correlated": MODEL.replace(noise=rv.CorrelatedNoise()),
     "separate, correlated": MODEL.replace(groups=rv.Separate(), noise=rv.CorrelatedNoise()),
+    "lapses": MODEL.replace(noise=rv.LogitNoise(lapse=rv.Lapse())),
+    "separate, lapses": MODEL.replace(
+        groups=rv.Separate(), noise=rv.NormalNoise(lapse=rv.Lapse(rv.Beta(2.0, 8.0)))
+    ),
+    "habits": MODEL.replace(noise=rv.LogitNoise(lapse=rv.Lapse(to="habit"))),
 }
+LABELLED = ("correlated", "separate, correlated", "habits")
+POOLED = ("correlated", "lapses", "habits")
 
 
 def make(name: str) -> rv.OnlineLearner:
-    actions = ACTIONS if "correlated" in name else None
+    actions = ACTIONS if name in LABELLED else None
     return rv.OnlineLearner(PARTS[name], ["a", "b"], 100, seed=3, actions=actions)
 
 
@@ -164,8 +171,8 @@ def test_every_part_goes_on_from_a_file_to_the_bit(name: str, tmp_path: Path) ->
         assert len(resumed) == seen
         assert state(resumed.update(d[seen:])) == state(whole)
     whole.save(file)
-    told: dict[str, Any] = {} if name == "correlated" else {"group": "ann"}
-    labels: dict[str, Any] = {"actions": ["car", "tram"]} if "correlated" in name else {}
+    told: dict[str, Any] = {} if name in POOLED else {"group": "ann"}
+    labels: dict[str, Any] = {"actions": ["car", "tram"]} if name in LABELLED else {}
     again = rv.OnlineLearner.load(file)
     for one in (whole, again):
         assert one.probabilities(np.eye(2), **told, **labels).sum() == pytest.approx(1.0)
@@ -185,8 +192,8 @@ def test_decisions_one_by_one_with_labels_are_all_at_once(name: str) -> None:
     assert d.actions is not None
     for t in range(len(d)):
         mine = slice(d.start[t], d.start[t + 1])
-        told: dict[str, Any] = {} if name == "correlated" else {"group": d.groups[t]}
-        labels: dict[str, Any] = {"actions": d.actions[mine]} if "correlated" in name else {}
+        told: dict[str, Any] = {} if name in POOLED else {"group": d.groups[t]}
+        labels: dict[str, Any] = {"actions": d.actions[mine]} if name in LABELLED else {}
         single.update(d.rows[mine], int(d.require_choices()[t]), **told, **labels)
     assert state(single) == state(make(name).update(d))
     assert "24 decisions" in repr(single)
@@ -256,6 +263,13 @@ def test_parts_that_do_not_fit_are_refused() -> None:
     hierarchical = rv.ChoiceModel(groups=rv.Hierarchical(), noise=rv.CorrelatedNoise())
     with pytest.raises(ValueError, match="hierarchical groups or correlated noise, not both"):
         rv.OnlineLearner(hierarchical, 2, actions=ACTIONS)
+    by_group = rv.LogitNoise(lapse=rv.Lapse(by="group"))
+    with pytest.raises(ValueError, match=r"not both; give groups=rv.Separate\(\)"):
+        rv.OnlineLearner(rv.ChoiceModel(groups=rv.Hierarchical(), noise=by_group), 2)
+    with pytest.raises(ValueError, match="where lapses follow habits a learner has to know"):
+        rv.OnlineLearner(PARTS["habits"], 2)
+    with pytest.raises(ValueError, match="habits need to know which action is which"):
+        make("habits").update(rows, 0)
     with pytest.raises(ValueError, match="transitions cannot be unknown"):
         rv.OnlineLearner(rv.ChoiceModel(transitions=rv.Dirichlet()), 2)
     with pytest.raises(ValueError, match="which actions there are"):
@@ -274,6 +288,30 @@ def test_parts_that_do_not_fit_are_refused() -> None:
         make("correlated").update(rows, 0, actions=["car", "car"])
     with pytest.raises(ValueError, match="offers 'ship', and the learner was told of 'bus'"):
         make("correlated").update(rows, 0, actions=["car", "ship"])
+
+
+def test_lapses_are_learnt_and_found() -> None:
+    """Of a worthless action among good choices, the learner says that it was taken blindly."""
+    rng, noise = np.random.default_rng(2), rv.LogitNoise(lapse=rv.Lapse())
+    learner = rv.OnlineLearner(MODEL.replace(noise=noise), ["a"], 500, seed=1)
+    for _ in range(30):
+        rows = np.sort(4.0 * rng.normal(size=(3, 1)), axis=0)
+        learner.update(rows, 2)
+    blunder = len(learner)
+    learner.update([[-9.0], [0.0], [9.0]], 0)
+    post = learner.posterior()
+    assert post.draws["lapse"].shape == (1, 500)
+    assert learner.particles.shape == (500, 1)
+    assert post.lapses().likeliest(1).tolist() == [blunder]
+    # rates are those of probabilities: a hopeless action is taken by lapses alone
+    hopeless = learner.probabilities([[-50.0], [0.0], [50.0]])[0]
+    error = post.draws["lapse"].std() / np.sqrt(learner.effective_sample_size)
+    assert abs(hopeless - post.draws["lapse"].mean() / 3.0) < 5.0 * error
+
+
+def test_a_label_may_be_offered_twice_to_habits() -> None:
+    learner = make("habits").update([[1.0, 0.0], [0.0, 1.0]], 0, actions=["car", "car"])
+    assert len(learner) == 1
 
 
 def test_fit_by_ibis(decisions: rv.Decisions, tmp_path: Path) -> None:

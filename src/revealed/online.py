@@ -19,9 +19,9 @@ from revealed._validation import Seed, as_generator, as_seed_number, check_count
 from revealed.data.decisions import Block, Decisions
 from revealed.io.netcdf import read_file, write_file
 from revealed.models.choice import ChoiceModel
-from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.models.description import from_description
 from revealed.models.groups import Pooled
+from revealed.models.noise import KnownNoise
 from revealed.results.base import Posterior
 from revealed.results.classes import make_posterior
 from revealed.results.load import read_posterior
@@ -33,7 +33,7 @@ from revealed.results.storage import (
     model_attributes,
     read_data,
 )
-from revealed.samplers.observations import ObservationChecks
+from revealed.samplers.observations import NO_LABELS, ObservationChecks, tells_actions_apart
 from revealed.samplers.particle_filter import ParticleFilter
 from revealed.samplers.particle_filters import ParticleFilters
 from revealed.samplers.particle_law import Observation
@@ -53,7 +53,7 @@ class OnlineLearner:
     model
         What is assumed: any ``ChoiceModel`` with known transitions and a prior that is not flat.
         Separate groups have a set of particles each, made when they are first met; hierarchical
-        ones together with correlated noise are refused.
+        ones together with correlated noise or lapses are refused.
     names
         The names of the K coefficients, or how many there are.
     particles
@@ -63,7 +63,7 @@ class OnlineLearner:
     blocks
         The blocks of coefficients, as in ``Decisions``.
     actions
-        Under correlated noise, the labels of all actions that may be offered.
+        Under correlated noise and with habits, the labels of all actions that may be offered.
 
     Examples
     --------
@@ -105,10 +105,10 @@ class OnlineLearner:
         self._no_decision = Decisions(
             np.zeros((1, len(names))), [0, 1], [0], names=names, blocks=blocks
         )
-        # In sorted order, as the noise covariance has them.
+        # In sorted order, as noise covariances and habits have them.
         self._actions: list[Any] = [] if actions is None else np.unique(actions).tolist()
-        if actions is not None and not isinstance(model.noise, CorrelatedNoise):
-            raise ValueError("only correlated noise tells actions apart; leave out actions")
+        if actions is not None and not tells_actions_apart(model):
+            raise ValueError(NO_LABELS)
         self._checks = ObservationChecks(model, self._no_decision, self._actions)
         self._filters = ParticleFilters(model, self._no_decision, count, number, self._actions)
 
@@ -148,7 +148,7 @@ class OnlineLearner:
         group
             Who decided, where the model has groups; Decisions have a column.
         actions
-            M labels of the rows, under correlated noise; Decisions have theirs.
+            M labels of the rows, under correlated noise and with habits; Decisions have theirs.
 
         Returns
         -------
@@ -232,7 +232,7 @@ class OnlineLearner:
         group
             Who decides, where the model has groups; also one not met before.
         actions
-            M labels of the rows, under correlated noise.
+            M labels of the rows, under correlated noise and with habits.
 
         Returns
         -------
@@ -254,6 +254,16 @@ class OnlineLearner:
         # Every particle's probabilities, averaged by the weights.
         found = own.law.probabilities(rng, own.particles, seen, groups.get(label))
         return np.asarray(own.weights @ found)
+
+    def known_noise(self, *, group: Hashable = None) -> KnownNoise:
+        """The noise as predictions need it, with the lapses of every particle where it has them.
+
+        Parameters
+        ----------
+        group
+            Whose, where the model has groups.
+        """
+        return self._filters.known_noise(self._check_group(group))
 
     def draw(self, seed: Seed = None, *, group: Hashable = None) -> Floats:
         """One value from the posterior.

@@ -32,9 +32,9 @@ from revealed.api import fit
 from revealed.data import matrix
 from revealed.data.decisions import Decisions
 from revealed.models.choice import ChoiceModel
-from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.online import MIN_PARTICLES, OnlineLearner
 from revealed.results.prediction import Prediction
+from revealed.samplers.observations import tells_actions_apart
 
 
 class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # it has no types
@@ -171,7 +171,7 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
 
         A ``rv.OnlineLearner`` of `draws` particles, at least a hundred, carries the posterior,
         `learner_` afterwards; what `fit` learnt from is given to it first. Under correlated noise
-        the actions of the first call are all there are.
+        and with habits the actions of the first call are all there are.
 
         Parameters
         ----------
@@ -209,7 +209,6 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
             decisions, _ = self._make_decisions(X, decision, y == labels[1], group)
         if not hasattr(self, "learner_"):
             model, seed = _as_model(self.model), _as_seed(self.random_state)
-            correlated = isinstance(model.noise, CorrelatedNoise)
             # Begun once, with the same model and seed that `fit` would use.
             learner = OnlineLearner(
                 model,
@@ -217,7 +216,7 @@ class ChoiceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
                 max(MIN_PARTICLES, self.draws),
                 0 if seed is None else seed,
                 blocks=decisions.blocks,
-                actions=decisions.actions if correlated else None,
+                actions=decisions.actions if tells_actions_apart(model) else None,
             )
             self.learner_ = learner.update(self.posterior_.decisions) if fitted else learner
         # Only the new decisions are learnt from; the particles carry the rest.

@@ -70,6 +70,9 @@ def test_a_folder_is_read_chunk_by_chunk(tmp_path: Path) -> None:
             rv.fit(folder, MODEL.replace(groups=groups))
     with pytest.raises(ValueError, match='"laplace", which does not take correlated noise'):
         rv.fit(folder, MODEL.replace(noise=rv.CorrelatedNoise()))
+    lapsing = MODEL.replace(noise=rv.LogitNoise(lapse=rv.Lapse()))
+    with pytest.raises(ValueError, match=r"lapses; change the model, or read .* rv\.read_parquet"):
+        rv.fit(folder, lapsing)
 
 
 class Client:
@@ -97,6 +100,16 @@ class Client:
 def test_a_cluster_that_could_not_help_is_refused(data: Any, model: Any, words: str) -> None:
     with pytest.raises(ValueError, match=f'"laplace", which does not take .*({words})'):
         rv.fit(data, model, executor=Client())
+
+
+@pytest.mark.parametrize("groups", [rv.Pooled(), rv.Hierarchical()])
+def test_lapses_on_a_cluster_are_refused_with_what_would_do(groups: Any) -> None:
+    d = features(30)
+    both = rv.Decisions(d.rows, d.start, d.chosen, groups=np.arange(30) % 3)
+    model = MODEL.replace(noise=rv.LogitNoise(lapse=rv.Lapse()), groups=groups)
+    with pytest.raises(ValueError, match=r"lapses.* executor=threads in place of") as e:
+        rv.fit(both, model, executor=Client())
+    assert 'sampler="hierarchical"' not in str(e.value)  # which takes no lapses
 
 
 def test_groups_are_read_from_a_column_called_group() -> None:

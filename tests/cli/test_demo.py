@@ -69,3 +69,8 @@ def test_the_demo_goes_from_nothing_to_an_understudy_that_plays(
         == played["rows_removed"]
     )
     assert answers("play", "shown/posterior.nc", "--alone", "--steps", "3")["placements"] == 3
+    # an understudy of a player who lapses does so too
+    lapsing = ("--noise", "logit", "--lapse", "--draws", "100", "--out", "lapsing.nc")
+    answers("fit", "shown/game.jsonl", "--features", "paper", *lapsing)
+    for how in ([], ["--alone"]):
+        assert answers("play", "lapsing.nc", *how, "--steps", "3")["placements"] == 3

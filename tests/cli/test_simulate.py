@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from revealed.io.files import read_file
-from tests.support.command_line import answers, works
+from tests.support.command_line import answers, refuses, works
 
 
 def test_simulate_writes_the_table_and_the_truth(here: Path) -> None:
@@ -41,6 +41,22 @@ def test_simulate_writes_the_table_and_the_truth(here: Path) -> None:
     )
     assert d.chosen is not None
     assert d.chosen.tolist() == truth["actions"]
+
+
+def test_the_controller_has_the_noise_and_the_lapses_that_are_asked_for(here: Path) -> None:
+    tables = {}
+    for name, options in {
+        "normal": [],
+        "logit": ["--noise", "logit"],
+        "lapses": ["--noise", "logit", "--lapse-rate", "0.5"],
+    }.items():
+        said = str(works("simulate", "--decisions", 40, *options, "--out", f"{name}.csv").stdout)
+        tables[name] = Path(f"{name}.csv").read_bytes()
+        assert ("--noise logit" in said) == (name != "normal")
+        assert ("--lapse" in said) == (name == "lapses")
+    assert len(set(tables.values())) == 3
+    assert "must be normal or logit" in refuses("simulate", "--noise", "probit", "--out", "d.csv")
+    assert "from 0 to 1" in refuses("simulate", "--lapse-rate", "2", "--out", "d.csv")
 
 
 def test_the_same_seed_gives_the_same_files(here: Path) -> None:

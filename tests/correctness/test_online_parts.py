@@ -17,7 +17,9 @@ from revealed._types import Floats, Ints
 from revealed.kernels.population import draw_inverse_wishart
 from revealed.models.correlated_noise import NoiseCovariance
 from revealed.results.diagnostics import mcse_mean
+from revealed.samplers import particles
 from revealed.samplers.correlated_law import CorrelatedLaw
+from revealed.samplers.observations import tells_actions_apart
 from revealed.samplers.particle_filter import make_law
 from revealed.samplers.particle_law import Observation, ParticleSet
 from revealed.samplers.population_law import PopulationLaw
@@ -65,7 +67,7 @@ def learners(
     d: rv.Decisions, model: rv.ChoiceModel, seed: int = 0, repeats: int = REPEATS
 ) -> list[rv.OnlineLearner]:
     """Independent learners that have seen all decisions."""
-    actions = ACTIONS if isinstance(model.noise, rv.CorrelatedNoise) else None
+    actions = ACTIONS if tells_actions_apart(model) else None
     made = [
         rv.OnlineLearner(model, d.names, PARTICLES, seed + i, actions=actions)
         for i in range(repeats)
@@ -114,6 +116,17 @@ def test_another_noise_agrees_with_fit() -> None:
 def test_separate_groups_agree_with_fit() -> None:
     model = NORMAL.replace(groups=rv.Separate())
     assert_agrees_with_fit(grouped(40, 3, seed=2), model)
+
+
+def test_lapses_agree_with_fit() -> None:
+    model = NORMAL.replace(noise=rv.LogitNoise(lapse=rv.Lapse(rv.Beta(2.0, 8.0))))
+    assert_agrees_with_fit(grouped(40, 1, seed=9), model)
+
+
+@pytest.mark.slow
+def test_habits_agree_with_fit() -> None:
+    model = NORMAL.replace(noise=rv.NormalNoise(lapse=rv.Lapse(rv.Beta(2.0, 4.0), to="habit")))
+    assert_agrees_with_fit(labelled(40, seed=10, sizes=(3, 3, 2)), model)
 
 
 @pytest.mark.slow
@@ -202,6 +215,27 @@ def evidence_of_populations(d: rv.Decisions) -> tuple[float, float]:
 def test_evidence_of_a_population() -> None:
     d = grouped(10, 3, seed=9)
     assert_evidence(learners(d, HIERARCHICAL), *evidence_of_populations(d))
+
+
+def test_evidence_with_lapses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of somebody who takes the worst action now and then, so that the rate matters."""
+    model = NORMAL.replace(noise=rv.LogitNoise(lapse=rv.Lapse(rv.Beta(2.0, 8.0))))
+    rng, count = np.random.default_rng(11), 40_000
+    rows = np.sort(rng.normal(0.0, 2.0, (12, 3, 1)), axis=1)
+    chosen = np.where(np.arange(12) % 4 == 3, 0, 2)
+    d = rv.Decisions(rows.reshape(-1, 1), range(0, 37, 3), chosen)
+    noise = rv.KnownLapse(rv.LogitNoise(), rng.beta(2.0, 8.0, count))
+    values = 2.0 * rng.standard_normal((count, 1))
+    truth = importance_evidence(rv.log_likelihood(d, values, noise).sum(axis=1))
+    assert_evidence(learners(d, model), *truth)
+
+    def whole(noise: Any, values: Floats, size: int, actions: Any) -> Floats:
+        return np.ones((len(values), size))
+
+    # moves forget wrong weights, the evidence does not
+    monkeypatch.setattr(particles, "_blind_shares", whole)
+    with must_fail("lapses that do not add to one"):
+        assert_evidence(learners(d, model), *truth)
 
 
 def evidence_of_covariances(d: rv.Decisions) -> tuple[float, float]:

@@ -12,6 +12,7 @@ import revealed as rv
 from revealed.data.decisions import Decisions
 from revealed.environments.bus_engine import (
     BINS,
+    GUMBEL_SD,
     BusMonths,
     RustLogit,
     bus_mdp,
@@ -40,6 +41,55 @@ def test_the_published_fit_has_the_published_likelihood() -> None:
     )
     for wrong in (RustLogit(replacement=9.0), RustLogit(cost=2.0), RustLogit(discount=0.99)):
         assert RustLogit().log_likelihood(buses) > wrong.log_likelihood(buses) + 0.5
+
+
+def test_rusts_programme_solved_as_any_decision_process() -> None:
+    """A month in two halves, each with the root of the discount: first the engine, then the road.
+
+    The second half pays for the mileage that the first has left, so that rewards belong to states;
+    its only action carries noise of mean zero, which adds nothing.
+    """
+    rust, half = RustLogit(), np.sqrt(RustLogit().discount)
+    engine, road = np.eye(BINS, 2 * BINS, BINS), np.zeros((BINS, 2 * BINS))
+    road[:, :BINS] = bus_mdp(STEPS).transitions[0]
+    nowhere = np.zeros((BINS, 2 * BINS))
+    mdp = rv.MDP(
+        [
+            np.vstack([engine, nowhere]),
+            np.vstack([np.tile(engine[0], (BINS, 1)), nowhere]),
+            np.vstack([nowhere, road]),
+        ],
+        available=np.repeat([[True, True, False], [False, False, True]], BINS, axis=0),
+        actions=["keep", "replace", "drive"],
+    )
+    paid = np.concatenate([np.zeros(BINS), -0.001 * rust.cost * np.arange(BINS) / half])
+    fee = [0.0, -rust.replacement, 0.0]
+    value = mdp.solve(paid, half, action_reward=fee, noise=rv.LogitNoise())
+    d = mdp.decisions(range(BINS), action_rewards=True)
+    chosen = rv.choice_probabilities(d, np.concatenate([half * value, fee]), rv.LogitNoise())
+    # values are some 1e3 a thousandth of which matters: nine digits are left
+    np.testing.assert_allclose(chosen[1::2], rust.replacement_probability(STEPS), atol=1e-7)
+    normal = mdp.solve(paid, half, action_reward=fee, noise=True)
+    other = rv.choice_probabilities(d, np.concatenate([half * normal, fee]))
+    assert np.abs(other[1::2] - rust.replacement_probability(STEPS)).max() > 1e-3
+
+
+@real
+def test_rusts_curve_lies_within_the_bands_of_values_learnt_under_logit_noise() -> None:
+    """At every mileage for group 4, whose fit it is; groups 1 to 3 replaced earlier."""
+    inside = {}
+    for groups in ((4,), (1, 2, 3, 4)):
+        buses = read_buses(RUST, groups=groups)
+        mdp = bus_mdp(buses.increments)
+        prior = smooth_prior(sd=5.0 * GUMBEL_SD, action_sd=10.0 * GUMBEL_SD)
+        model = rv.ChoiceModel(prior=prior, noise=rv.LogitNoise())
+        post = rv.fit(buses.decisions(mdp), model, seed=1, progress=False)
+        found = post.policy(mdp.decisions(range(BINS), action_rewards=True))
+        rust = RustLogit().replacement_probability(buses.increments)
+        inside[groups] = (found.low[1::2] <= rust) & (rust <= found.high[1::2])
+    assert inside[4,].all()
+    # from 145,000 to 245,000 miles groups 1 to 3 have many months, and his curve is too low there
+    assert not inside[1, 2, 3, 4][32:44].any()
 
 
 @real

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,6 +73,45 @@ def test_paths_choose_by_softmax() -> None:
     with must_fail("normal noise"):
         path = mdp.simulate(4, value, count, action_reward=by_action)
         assert_scores(scores(path.actions), false_alarm=1e-6)
+
+
+def test_paths_lapse_at_the_rate_that_is_given() -> None:
+    mdp = rv.MDP(np.full((3, 2, 2), 0.5))
+    by_action, count, rate = np.array([0.0, 1.0, -1.0]), 20_000, 0.3
+    p = (1.0 - rate) * softmax(by_action) + rate / 3.0
+
+    def scores(noise: Any) -> Floats:
+        path = mdp.simulate(4, np.zeros(2), count, action_reward=by_action, noise=noise)
+        frequency = np.bincount(path.actions, minlength=3) / count
+        return np.asarray((frequency - p) / np.sqrt(p * (1.0 - p) / count))
+
+    assert_scores(scores(rv.KnownLapse(LOGIT, rate)), false_alarm=1e-6)
+    with must_fail("no lapses"):
+        assert_scores(scores(LOGIT), false_alarm=1e-6)
+
+
+def test_lapses_are_no_part_of_a_reward() -> None:
+    mdp, lapsing = rv.random_mdp(1, 3, 2), rv.LogitNoise(lapse=rv.Lapse())
+    for given in (lapsing, rv.KnownLapse(LOGIT, 0.1)):
+        with pytest.raises(ValueError, match=r"nobody counts on lapses, .* give the noise without"):
+            mdp.solve(np.zeros(3), 0.9, noise=given)
+        with pytest.raises(ValueError, match="nobody counts on lapses"):
+            mdp.reward(np.zeros(3), 0.9, noise=given)
+    with pytest.raises(ValueError, match=r"give rv\.KnownLapse\(noise, rate\) in place of"):
+        mdp.simulate(1, np.zeros(3), 5, noise=lapsing)
+    habits = rv.KnownLapse(LOGIT, 0.1, {0: 0.5, 1: 0.5})
+    with pytest.raises(ValueError, match="with one number and without habits"):
+        mdp.simulate(1, np.zeros(3), 5, noise=habits)
+    path = mdp.simulate(3, [1.0, 0.0, -1.0], 60, noise=LOGIT)
+    model = rv.ChoiceModel(prior=rv.Normal(2.0), transitions=rv.Dirichlet(), noise=lapsing)
+    post = rv.fit(rv.Trajectories(path, 3, 2), model, draws=1000, progress=False)
+    # as somebody counts who does not know of them
+    plain = post.reward(0.9, noise=True).draws
+    utilities, rows = post.draws["value"], post.draws["transition"].reshape(-1, 3, 2, 3)
+    best = logsumexp(np.einsum("sxay,sy->sxa", rows, utilities.reshape(-1, 3)), axis=2)
+    reward = utilities.reshape(-1, 3) / 0.9 - best
+    centred = reward - reward.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(plain.reshape(-1, 3), centred, atol=1e-10)
 
 
 def test_a_noise_without_a_known_maximum_is_refused() -> None:

@@ -208,7 +208,27 @@ def test_everything_a_posterior_has(fitted: Any, tmp_path: Path) -> None:
     page = (tmp_path / "lapse.html").read_text(encoding="utf-8")
     assert "most probably lapses" in page
     assert "Beta(2, 8)" in page
+    assert "Gumbel noise (the logit model)" in page
+    assert "unless the choice is a lapse" in page
     assert rv.plots.lapse_probabilities(fitted).axes
+
+
+def test_separate_groups_have_lapses_of_their_own(fitted: Any, tmp_path: Path) -> None:
+    d = fitted.decisions
+    who = np.where(np.arange(len(d)) % 2, "ann", "ben")
+    both = rv.Decisions(d.rows, d.start, d.chosen, names=d.names, groups=who)
+    model = fitted.model.replace(groups=rv.Separate())
+    post = rv.fit(both, model, draws=1000, seed=1, progress=False)
+    found = post.lapses()
+    for label in ("ann", "ben"):
+        own = post.select(group=label).lapses()
+        np.testing.assert_array_equal(found.probability[who == label], own.probability)
+    assert rv.plots.lapse_probabilities(post).axes
+    post.report(tmp_path / "groups.html")
+    assert "most probably lapses" in (tmp_path / "groups.html").read_text(encoding="utf-8")
+    plain = model.replace(noise=rv.LogitNoise())
+    with pytest.raises(ValueError, match="this model has no lapses"):
+        rv.fit(both, plain, draws=500, progress=False).lapses()
 
 
 def test_chains_start_at_rates_of_the_prior(fitted: Any) -> None:
@@ -247,8 +267,6 @@ def test_what_cannot_be_is_refused_in_a_sentence() -> None:
         rv.Beta(0.0, 1.0)
     with pytest.raises(ValueError, match="is a probability"):
         rv.KnownLapse(rv.NormalNoise(), 1.2)
-    with pytest.raises(ValueError, match="an online learner knows no lapses"):
-        rv.OnlineLearner(rv.ChoiceModel(prior=rv.Normal(1.0), noise=noise), ["a", "b"])
     plain = rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.0)), draws=100, progress=False)
     with pytest.raises(ValueError, match="this model has no lapses"):
         plain.lapses()

@@ -53,6 +53,12 @@ def choose_placement(
     return {"turn": state["turn"], "rotation": place["rotation"], "column": place["column"]}
 
 
+def choose_worst(state: dict[str, Any]) -> dict[str, int]:
+    """The body of a move that `PLAYER_VALUE` likes least of all."""
+    place = state["placements"][int(np.argmin(features_of(state) @ PLAYER_VALUE))]
+    return {"turn": state["turn"], "rotation": place["rotation"], "column": place["column"]}
+
+
 class ManualClock:
     """A clock that goes only when a test moves it."""
 

@@ -36,7 +36,7 @@ from tests.support.browser import (
     text_matches,
     wait_for_pieces,
 )
-from tests.support.studio_server import PATIENCE, StudioProcess, run_studio
+from tests.support.studio_server import PATIENCE, StudioProcess, choose_worst, run_studio
 
 pytestmark = NEEDS_BROWSER
 
@@ -193,6 +193,24 @@ def test_game_goes_on_after_the_server_was_killed(browser: Browser, tmp_path: Pa
         with httpx.Client(base_url=second.address, timeout=PATIENCE) as client:
             assert len(moves_of(client, page.url.rpartition("/")[2])) == 5
         visitor.ignore_errors("ERR_CONNECTION")
+        visitor.leave()
+
+
+def test_lapses_stand_beside_the_values(browser: Browser, tmp_path: Path) -> None:
+    with run_studio(str(tmp_path / "studio.db"), "--lapse", "--particles", "200") as studio:
+        studio.wait_until_learning()
+        visitor = Visitor(browser, studio.address)
+        page = visitor.page
+        with httpx.Client(base_url=studio.address, timeout=PATIENCE) as client:
+            state = play_moves(client, start_game(client, seed=5, learn=True), 15)
+            move = choose_worst(state)
+            client.post(f"/api/games/{state['game']}/moves", json=move).raise_for_status()
+        open_game(page, state)
+        page.wait_for_selector("#densities figure:nth-child(4) .main-svg")
+        text_matches(page, "#densities figure:nth-child(4) figcaption", "^lapses.*% ± .*%")
+        text_matches(page, "#lapses", "Probably lapses, .*: decision.* 16\\s\\(")
+        text_matches(page, "#history", "probably a lapse")
+        take_screenshot(page, tmp_path, "lapses", whole=True)
         visitor.leave()
 
 

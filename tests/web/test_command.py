@@ -72,6 +72,9 @@ def test_port_that_is_taken_is_refused(tmp_path: Path) -> None:
         (["--games", "nan"], "--games must be at least 1"),
         (["--learners", "0"], "--learners must be at least 1"),
         (["--particles", "50"], "--particles must be at least 100"),
+        (["--noise", "probit"], "--noise must be normal or logit"),
+        (["--lapse", "habit"], "no habits; give --lapse alone"),
+        (["--lapse", "--noise", "normal"], "give --noise logit"),
         (["--host", "no.such.host.invalid"], "cannot listen on no.such.host.invalid"),
     ],
 )

@@ -13,13 +13,17 @@ import revealed as rv
 from revealed.environments.tetris import PAPER_FEATURES
 from revealed.studio.game.game import Game, Move
 from revealed.studio.learning.density import density_curve
-from revealed.studio.learning.game_learner import GameLearner
+from revealed.studio.learning.game_learner import GameLearner, Player
+from revealed.studio.learning.game_learner import choose_placement as choose_of_player
+from revealed.studio.learning.lapses import rate_curve
+from tests.support.statistical_asserts import assert_scores
 from tests.support.studio_server import (
     PATIENCE,
     LocalStudio,
     ManualClock,
     OpenStudio,
     choose_placement,
+    choose_worst,
     features_of,
 )
 
@@ -27,13 +31,18 @@ PARTICLES = 200
 
 
 def played(
-    client: LocalStudio, moves: int, seed: int = 5, **wanted: Any
+    client: LocalStudio, moves: int, seed: int = 5, blunders: tuple[int, ...] = (), **wanted: Any
 ) -> tuple[dict[str, Any], list[Any]]:
-    """A game with so many moves: its state, and the decisions in it."""
+    """A game with so many moves: its state, and the decisions in it.
+
+    In the turns of blunders the worst placement is taken.
+    """
     rng, decisions = np.random.default_rng(1), []
     state = client.post("/api/games", json={"learn": True, "seed": seed, **wanted}).json()
     for _ in range(moves):
         move = choose_placement(rng, state)
+        if state["turn"] in blunders:
+            move = choose_worst(state)
         at = [[p["rotation"], p["column"]] for p in state["placements"]].index(
             [move["rotation"], move["column"]]
         )
@@ -81,6 +90,61 @@ def test_learning_equals_online_learner(open_studio: OpenStudio) -> None:
         x, y = np.array(curve["x"]), np.array(curve["y"])
         assert np.trapezoid(y, x) == pytest.approx(1.0, abs=0.02)
         assert np.trapezoid(x * y, x) == pytest.approx(mean, abs=0.05 * (x[-1] - x[0]))
+
+
+def test_lapses_are_learnt_beside_the_values(open_studio: OpenStudio) -> None:
+    """A studio with lapses shows their rate, and which of the moves were blunders."""
+    noise = rv.LogitNoise(lapse=rv.Lapse())
+    client = open_studio(particles=PARTICLES, noise=noise)
+    state, decisions = played(client, 24, blunders=(15, 20))
+    found = learning(client, state)
+    stream = rv.OnlineLearner(
+        rv.ChoiceModel(prior=rv.Normal(50.0), noise=noise), PAPER_FEATURES, PARTICLES, seed=5
+    )
+    for rows, chosen in decisions:
+        stream.update(rows, chosen)
+    np.testing.assert_allclose(found["mean"], stream.mean, rtol=1e-5)
+    rates, lapse = stream.known_noise().rate, found["lapse"]  # type: ignore[union-attr]
+    assert lapse["mean"] == pytest.approx(stream.weights @ rates, rel=1e-5)
+    curve = np.array([lapse["density"]["x"], lapse["density"]["y"]])
+    assert curve[0].min() == 0.0
+    assert np.trapezoid(curve[1], curve[0]) == pytest.approx(1.0, abs=0.02)
+    probability = np.array(lapse["decisions"])
+    assert len(probability) == 24
+    assert set(np.argsort(-probability)[:2]) == {15, 20}
+    assert probability[[15, 20]].min() > 0.5
+    # who is learnt so also lapses: of very many moves some are the worst there are
+    assert client.post(
+        f"/api/games/{state['game']}/continuation", json={"moves": 5, "seed": 3}
+    ).json()
+
+
+def test_without_lapses_nothing_is_said_of_them(open_studio: OpenStudio) -> None:
+    client = open_studio(particles=100, noise=rv.LogitNoise())
+    state, decisions = played(client, 6)
+    found = learning(client, state)
+    assert found["lapse"] is None
+    model = rv.ChoiceModel(prior=rv.Normal(50.0), noise=rv.LogitNoise())
+    stream = rv.OnlineLearner(model, PAPER_FEATURES, 100, seed=5)
+    for rows, chosen in decisions:
+        stream.update(rows, chosen)
+    np.testing.assert_allclose(found["mean"], stream.mean, rtol=1e-5)
+
+
+def test_a_player_lapses_at_its_rate() -> None:
+    rng, count, rate = np.random.default_rng(1), 4000, 0.3
+    player = Player(np.ones(1), rv.LogitNoise(), rate)
+    rows = np.array([[-100.0], [0.0]])
+    worst = sum(choose_of_player(rng, rows, player) == 0 for _ in range(count)) / count
+    p = rate / 2.0
+    assert_scores((worst - p) / np.sqrt(p * (1.0 - p) / count), false_alarm=1e-6)
+
+
+def test_a_rate_next_to_zero_has_a_density_of_area_one() -> None:
+    rates = np.random.default_rng(2).beta(1.0, 60.0, 400)
+    curve = rate_curve(rates, np.full(400, 1.0 / 400.0))
+    assert np.trapezoid(curve["y"], curve["x"]) == pytest.approx(1.0, abs=0.02)
+    assert rate_curve(np.full(4, 0.25), np.full(4, 0.25)) == {"x": [0.25], "y": [0.0]}
 
 
 def test_restart_learns_a_game_to_the_same_posterior(

@@ -59,7 +59,7 @@ def play(
         write_games,
     )
     from revealed.environments.tetris.text import as_rich, count_empty_rows
-    from revealed.models.noise import Noise
+    from revealed.models.correlated_noise import NoiseCovariance
     from revealed.results.choice import ChoicePosterior
 
     # Refuse what makes no game before the posterior is read.
@@ -81,7 +81,7 @@ def play(
     tetris = tetris_with_features(post.names, rows, columns)
     # one controller that might have been observed, or the vote of all
     noise = post.known_noise
-    if not isinstance(noise, Noise):
+    if isinstance(noise, NoiseCovariance):
         raise ValueError(f"{posterior} has correlated noise, and placements have no labels")
     policy = (
         sampling_policy(post.values, noise) if alone else voting_policy(post.values, noise=noise)

@@ -6,10 +6,11 @@ import os
 import socket
 import sys
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from revealed.cli._model import choose_noise
 from revealed.cli._shared import Json, print_json, print_message
 
 TOKEN_VARIABLE = "REVEALED_TOKEN"
@@ -49,6 +50,22 @@ def studio(
     games: Annotated[float, typer.Option(help="Games a minute that one address may begin.")] = 60.0,
     learners: Annotated[int, typer.Option(help="Games whose posterior is kept in memory.")] = 32,
     particles: Annotated[int, typer.Option(help="Particles of each posterior.")] = 1000,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            help="Of the players who are learnt: normal or logit; default: normal, and logit with "
+            "--lapse.",
+            show_default=False,
+        ),
+    ] = None,
+    lapse: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[uniform]",
+            help="Learn also how often a player moves blindly, and show which moves those were.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Play Tetris in a browser, be learnt as you play, meet your understudy, and run studies.
@@ -68,6 +85,7 @@ def studio(
     for option, number, lowest in minimums:
         if not number >= lowest:
             raise ValueError(f"{option} must be at least {lowest}; it is {number:g}")
+    players = _choose_noise(noise, lapse)
     # A token that could be guessed is refused.
     secret = token if token is not None else os.environ.get(TOKEN_VARIABLE)
     if secret is not None and (
@@ -102,7 +120,16 @@ def studio(
     # A database that cannot be opened must not leave the port taken.
     try:
         app = create_app(
-            Settings(database, secret, hosts, rate, games, learners=learners, particles=particles)
+            Settings(
+                database,
+                secret,
+                hosts,
+                rate,
+                games,
+                learners=learners,
+                particles=particles,
+                noise=players,
+            )
         )
     except ValueError:
         server_socket.close()
@@ -143,6 +170,20 @@ def studio(
         uvicorn.Server(config).run(sockets=[server_socket])
     if not json:
         print(f"Stopped. The games are in {app.name}, and go on when the studio is started again.")
+
+
+def _choose_noise(noise: str | None, lapse: str | None) -> Any:
+    """The noise of players; placements have no labels, so that lapses have no habits."""
+    if noise not in (None, "normal", "logit"):
+        raise ValueError(f"--noise must be normal or logit; it is {noise!r}")
+    if lapse not in (None, "uniform"):
+        raise ValueError("placements have no labels and so no habits; give --lapse alone")
+    # a player would wait: particles with lapses take ten times as long to move under normal noise
+    if lapse is not None and noise == "normal":
+        raise ValueError(
+            "with --lapse and normal noise a posterior may take a minute; give --noise logit"
+        )
+    return choose_noise(noise or ("normal" if lapse is None else "logit"), None, lapse)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -14,6 +14,7 @@ def simulate_path(
     state: int,
     mean_utility: Floats,
     logit: bool,
+    lapse_rate: float,
     start: Ints,
     action_of_row: Ints,
     probability: Floats,
@@ -27,7 +28,7 @@ def simulate_path(
     Rows start[x] to start[x + 1] belong to state x; row r is for action_of_row[r], is worth
     mean_utility[r] before noise, and leads to next_state[k] with probability[k] for k from
     indptr[r] to indptr[r + 1]: transition rows in compressed sparse form. logit: whether noise is
-    Gumbel's, or else standard normal.
+    Gumbel's, or else standard normal. lapse_rate: how often an action is taken blindly.
     """
     for t in range(states.size):
         # The controller takes the action of largest utility, mean plus noise.
@@ -37,6 +38,9 @@ def simulate_path(
             w = mean_utility[p] + noise
             if w > best:
                 best, row = w, p
+        # now and then it does not look; nothing is drawn where it always does
+        if lapse_rate > 0.0 and rng.random() < lapse_rate:
+            row = start[state] + int(rng.random() * (start[state + 1] - start[state]))
         states[t], actions[t] = state, action_of_row[row]
         # The next state by inversion: walk through the row until the uniform number is used up.
         # Rounding may leave a little of it; the last state of the row is then the answer.

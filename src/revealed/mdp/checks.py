@@ -13,6 +13,7 @@ from revealed._validation import check_finite
 from revealed.data.decisions import Rows
 from revealed.data.labels import to_positions
 from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.models.lapse import KnownLapse
 
 
 def stack_transitions(transitions: Any) -> tuple[Rows, int, int]:
@@ -214,6 +215,11 @@ def check_noise(noise: Any) -> NoiseArguments | None:
     """
     if noise is True or noise is False:
         return NORMAL if noise else None
+    if isinstance(noise, KnownLapse) or getattr(noise, "lapse", None) is not None:
+        raise ValueError(
+            "nobody counts on lapses, so that they are no part of a reward; give the noise without "
+            "them, such as rv.LogitNoise()"
+        )
     law = noise.kernel() if hasattr(noise, "kernel") else None
     if not isinstance(law, NoiseArguments) or not (law.is_normal or law.is_logit):
         raise ValueError(
@@ -221,3 +227,23 @@ def check_noise(noise: Any) -> NoiseArguments | None:
             f"maximum is known; it is {noise!r}"
         )
     return law
+
+
+def check_noise_and_lapses(noise: Any) -> tuple[NoiseArguments | None, float]:
+    """The law of a controller's noise, and how often it chooses blindly.
+
+    noise: as in `check_noise`, or with lapses at a known rate.
+    """
+    if getattr(noise, "lapse", None) is not None:
+        raise ValueError(
+            "a controller lapses at a known rate: give rv.KnownLapse(noise, rate) in place of a "
+            "noise whose rate is to be inferred"
+        )
+    if not isinstance(noise, KnownLapse):
+        return check_noise(noise), 0.0
+    if noise.habit is not None or noise.rate.ndim > 0:
+        raise ValueError(
+            "a controller lapses at one rate, each action as likely as another: give "
+            "rv.KnownLapse(noise, rate) with one number and without habits"
+        )
+    return check_noise(noise.without_lapses), float(noise.rate)

@@ -50,6 +50,7 @@ from revealed.mdp.checks import (
     check_discount,
     check_finite_table,
     check_noise,
+    check_noise_and_lapses,
     check_transition_rows,
     positions_among_available,
     split_value,
@@ -245,7 +246,8 @@ class MDP:
         action_reward
             (M,) where they are not behind the value; default none.
         noise
-            Of the utilities: ``rv.LogitNoise()``; default normal noise.
+            Of the utilities: ``rv.LogitNoise()``, or ``rv.KnownLapse(rv.LogitNoise(), 0.05)`` for
+            a controller who now and then chooses blindly; default normal noise.
 
         Returns
         -------
@@ -253,7 +255,7 @@ class MDP:
             `states` and `actions`, (length,) positions; where the path has ended before, fewer,
             and one state more than actions.
         """
-        rng, law = as_generator(seed), check_noise(noise)
+        rng, (law, lapse_rate) = as_generator(seed), check_noise_and_lapses(noise)
         check_count("length", length)
         if law is None:
             raise ValueError("a controller without noise is no part of simulate; see MDP.policy")
@@ -276,7 +278,9 @@ class MDP:
         utilities = self.rows @ v
         if by_action is not None:
             utilities = utilities + by_action[self.offered]
-        return walk(rng, self.rows, self.start, self.offered, utilities, law, state, length)
+        return walk(
+            rng, self.rows, self.start, self.offered, utilities, law, lapse_rate, state, length
+        )
 
     def decisions(
         self, states: Any, actions: Any = None, *, action_rewards: bool = False

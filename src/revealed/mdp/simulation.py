@@ -20,13 +20,14 @@ def walk(
     offered: Ints,
     utilities: Floats,
     noise: NoiseArguments,
+    lapse_rate: float,
     state: int,
     length: int,
 ) -> Trajectory:
     """A path from `state`, of `length` decisions, or fewer where it ends before.
 
     rows, start, offered: of the MDP, as in `bellman.py`. utilities: (P,) what each row's action is
-    worth before the noise.
+    worth before the noise. lapse_rate: how often an action is taken blindly.
     """
     # The kernel walks along the possible next states of a row only.
     cells, begin, acts = sp.csr_array(rows), start, np.diff(start) > 0
@@ -44,6 +45,7 @@ def walk(
         state,
         utilities,
         noise.is_logit,
+        lapse_rate,
         begin,
         offered,
         cells.data.copy(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,12 +10,18 @@ from revealed.plots.check import check_class
 from revealed.plots.style import PALETTE, finish, new_figure, shorten, style
 from revealed.results.choice import ChoicePosterior
 from revealed.results.hierarchical import HierarchicalPosterior
+from revealed.results.mdp import MDPPosterior
+from revealed.results.separate import SeparatePosterior
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def lapse_probabilities(post: ChoicePosterior | HierarchicalPosterior, named: int = 5) -> Figure:
+WithLapses = ChoicePosterior | HierarchicalPosterior | SeparatePosterior | MDPPosterior
+"""The posteriors that may have lapses."""
+
+
+def lapse_probabilities(post: WithLapses, named: int = 5) -> Figure:
     """How probable it is that each choice was a lapse, in the order of the decisions.
 
     Parameters
@@ -25,7 +31,8 @@ def lapse_probabilities(post: ChoicePosterior | HierarchicalPosterior, named: in
     named
         How many of the likeliest are named.
     """
-    if not isinstance(post, HierarchicalPosterior):
+    given: Any = post
+    if not isinstance(given, WithLapses):
         check_class(post, ChoicePosterior, "lapse_probabilities", "a noise with lapse=rv.Lapse()")
     found = post.lapses()
     # a line for each decision: runs of lapses, such as a game that is given up, are seen at once

@@ -20,6 +20,7 @@ from revealed.data.rankings import Rankings
 from revealed.data.trajectories import Trajectories
 from revealed.io.atomic import atomic_write
 from revealed.models.correlated_noise import CorrelatedNoise
+from revealed.models.noise import Noise
 from revealed.models.ranking import RankingModel
 from revealed.plots.check import check_posterior
 from revealed.plots.report_html import document
@@ -210,14 +211,21 @@ def _describe_likelihood(post: Posterior) -> str:
             f"A player's performance in a game is its skill plus {law}, and whoever performs "
             "better is in front."
         )
-    noise = (
-        "normal noise whose covariance was inferred"
-        if isinstance(model.noise, CorrelatedNoise)
-        else "standard normal noise"
-    )
     row = (
         "the expected value of the next state"
         if "transition" in post.draws
         else "its row of numbers times the values"
     )
-    return f"An action's utility is {row} plus {noise}, and the largest utility is chosen."
+    return f"An action's utility is {row} plus {_noise_in_words(model.noise)}."
+
+
+def _noise_in_words(noise: Noise | CorrelatedNoise) -> str:
+    """The noise as the end of a sentence, with what is chosen."""
+    chosen = "and the largest utility is chosen"
+    if isinstance(noise, CorrelatedNoise):
+        return f"normal noise whose covariance was inferred, {chosen}"
+    names = {"normal": "standard normal noise", "logit": "Gumbel noise (the logit model)"}
+    law = names.get(noise.name, f"{noise.name} noise")
+    if noise.lapse is None:
+        return f"{law}, {chosen}"
+    return f"{law}, {chosen}, unless the choice is a lapse, which is made blindly"

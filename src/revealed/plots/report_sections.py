@@ -12,7 +12,7 @@ from revealed.models.correlated_noise import NoiseCovariance
 from revealed.models.propriety import unbounded_skills, unbounded_team_direction
 from revealed.models.ranking import RankingModel
 from revealed.plots.columns import columns_to_show, prior_moments
-from revealed.plots.lapses import lapse_probabilities
+from revealed.plots.lapses import WithLapses, lapse_probabilities
 from revealed.plots.noise import noise_correlations
 from revealed.plots.population import shrinkage
 from revealed.plots.posterior import (
@@ -26,7 +26,6 @@ from revealed.plots.report_html import numbers, picture, table
 from revealed.plots.style import LIMITS
 from revealed.plots.transitions import transitions
 from revealed.results.base import Posterior
-from revealed.results.choice import ChoicePosterior
 from revealed.results.drawn_noise import drawn_noise
 from revealed.results.hierarchical import HierarchicalPosterior
 from revealed.results.identification import Identification
@@ -65,7 +64,7 @@ def inferred_section(post: Posterior) -> str:
         parts += _shrinkage(post) + _groups_table(post)
     if not isinstance(post, SeparatePosterior) and "noise_covariance" in post.draws:
         parts += _noise(post)
-    if isinstance(post, ChoicePosterior | HierarchicalPosterior) and "lapse" in post.draws:
+    if isinstance(post, WithLapses) and "lapse" in post.draws:
         parts += _lapses(post)
     if isinstance(post, MDPPosterior):
         parts += _transitions(post)
@@ -155,7 +154,7 @@ def _noise(post: Posterior) -> str:
     )
 
 
-def _lapses(post: ChoicePosterior | HierarchicalPosterior) -> str:
+def _lapses(post: WithLapses) -> str:
     """Which choices were probably lapses, with how to read it."""
     # a reader wants to look these decisions up
     found = post.lapses()

@@ -299,10 +299,12 @@ class MDPPosterior(Posterior):
             Above 0 and at most 1.
         noise
             Whether the controller counts on its own noise; see `MDP.reward` for the equations.
+            Nobody counts on lapses.
         """
         discount = check_discount(discount)
         assert isinstance(self.model, ChoiceModel)
-        law = check_noise(self.model.noise if noise else False)
+        attending = KnownLapse(self.model.noise, 0.0).without_lapses
+        law = check_noise(attending if noise else False)
         # Bellman's equation in each draw: reward is value less the discounted best of what follows
         utilities, start = self._utilities, self.mdp.start
         best = (

@@ -16,6 +16,7 @@ from revealed.models.choice import ChoiceModel
 from revealed.models.groups import Pooled
 from revealed.results.base import Columns, Posterior
 from revealed.results.choice import ChoicePosterior
+from revealed.results.lapses import Lapses
 from revealed.results.loo import Observations
 from revealed.results.mdp import MDPPosterior
 from revealed.results.prediction import Prediction
@@ -207,6 +208,16 @@ class SeparatePosterior(Posterior):
         for i, label in enumerate(self.groups):
             found[:, :, position == i] = self._part(i, label).log_likelihood()
         return found
+
+    def lapses(self) -> Lapses:
+        """How probable it is that each choice was a lapse; refuses a model without lapses."""
+        position: Ints = self.resolved.group_of_decision
+        parts = [self._part(i, label).lapses() for i, label in enumerate(self.groups)]
+        probability = np.empty(len(position))
+        for i, part in enumerate(parts):
+            probability[position == i] = part.probability
+        # the mean over the groups, each of which has a rate of its own
+        return Lapses(probability, float(self.draws["lapse"].mean()), self.resolved.coefficients)
 
     def _observations(self) -> Observations:
         """The observations of all groups, each group's by its own draws."""

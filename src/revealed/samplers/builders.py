@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from revealed._types import Ints
+from revealed.kernels.noise import count_coordinates
 from revealed.models.choice import ResolvedChoiceModel
 from revealed.models.groups import Hierarchical
 from revealed.models.lapse import with_noise_coordinates
@@ -120,6 +121,11 @@ def build_hierarchical_hmc(resolved: ResolvedChoiceModel, given: BuildArguments)
     On this machine alone.
     """
     if given.client is not None:
+        if count_coordinates(resolved.kernel):
+            raise ValueError(
+                "hierarchical groups with lapses are fitted on this machine alone; give "
+                "executor=threads in place of a Dask client, or leave out lapses"
+            )
         raise ValueError(
             'the sampler "hierarchical-hmc" runs on this machine alone; give executor=threads in '
             'place of a Dask client, or sampler="hierarchical"'

@@ -57,8 +57,14 @@ def needs_laplace(model: Model, data: Any, sampler: str, client: Any) -> bool:
     if sampler not in ("auto", "laplace"):
         raise ValueError(f'a folder or a cluster needs the sampler "laplace", not "{sampler}"')
     if not _takes_laplace(kind):
+        instead = (
+            "read its files into memory with rv.read_parquet"
+            if chunked
+            else "give executor=threads in place of a Dask client"
+        )
         raise ValueError(
-            f'a folder or a cluster needs the sampler "laplace", which does not take {kind}'
+            f'a folder or a cluster needs the sampler "laplace", which does not take {kind}; '
+            f"change the model, or {instead}"
         )
     return True
 

@@ -19,13 +19,23 @@ from revealed.samplers.particles import dense_rows
 CheckedDecision = tuple[Floats, int, Hashable, Sequence[Any]]
 """Rows (M, K), which of them was chosen, who decided, and M labels; see `Observation`."""
 
+NO_LABELS = "only correlated noise and habits tell actions apart; leave out actions"
+"""What is said of labels that the model has no use for."""
+
+
+def tells_actions_apart(model: ChoiceModel) -> bool:
+    """Whether the labels of actions matter: under correlated noise, and to lapses by habit."""
+    if isinstance(model.noise, CorrelatedNoise):
+        return True
+    return model.noise.lapse is not None and model.noise.lapse.to == "habit"
+
 
 @dataclass(frozen=True, eq=False)
 class ObservationChecks:
     """What fits the model and the decisions before.
 
     coefficients: decisions that carry names and blocks. actions: all labels that may be offered,
-    none where noise is independent. Messages call a decision by its number.
+    none where the model does not tell actions apart. Messages call a decision by its number.
     """
 
     model: ChoiceModel
@@ -61,21 +71,27 @@ class ObservationChecks:
         return label
 
     def labels(self, rows: Any, actions: Any, number: int) -> Sequence[Any]:
-        """The labels of the rows, each known and none twice; none where noise is independent."""
-        if not isinstance(self.model.noise, CorrelatedNoise):
+        """The labels of the rows, each known; none where the model does not tell actions apart.
+
+        Under correlated noise none is there twice.
+        """
+        if not tells_actions_apart(self.model):
             if actions is not None:
-                raise ValueError("only correlated noise tells actions apart; leave out actions")
+                raise ValueError(NO_LABELS)
             return ()
+        correlated = isinstance(self.model.noise, CorrelatedNoise)
         if actions is None:
+            needy = "correlated noise needs" if correlated else "habits need"
             raise ValueError(
-                f"decision {number}: correlated noise needs to know which action is which; "
+                f"decision {number}: {needy} to know which action is which; "
                 "give actions, one label for each row"
             )
         names, start = self.coefficients.names, [0, rows.shape[0]]
         offer = Decisions(rows, start, names=names, actions=actions, ids=[number])
         assert offer.actions is not None
-        found, of_row = np.unique(offer.actions, return_inverse=True)
-        check_labels_unique(offer, of_row, found)
+        if correlated:
+            found, of_row = np.unique(offer.actions, return_inverse=True)
+            check_labels_unique(offer, of_row, found)
         labels: list[Any] = offer.actions.tolist()
         for label in labels:
             if label not in self.actions:
@@ -93,10 +109,8 @@ class ObservationChecks:
         labels = group_labels(d).tolist() if grouped else [None] * count
         groups = [self.group(label, number + t, first) for t, label in enumerate(labels)]
         ranges = list(zip(d.start[:-1], d.start[1:], strict=True))
-        correlated = isinstance(self.model.noise, CorrelatedNoise)
-        actions = [
-            None if d.actions is None or not correlated else d.actions[a:b] for a, b in ranges
-        ]
+        labelled = tells_actions_apart(self.model)
+        actions = [None if d.actions is None or not labelled else d.actions[a:b] for a, b in ranges]
         named = [
             self.labels(d.rows[a:b], actions[t], number + t) for t, (a, b) in enumerate(ranges)
         ]

@@ -10,16 +10,19 @@ import numpy as np
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
 from revealed.io.netcdf import Variables
-from revealed.kernels.noise import NORMAL
+from revealed.kernels.noise import count_coordinates
 from revealed.models.choice import ChoiceModel
-from revealed.models.correlated_noise import CorrelatedNoise, resolve_noise
+from revealed.models.correlated_noise import resolve_noise
 from revealed.models.groups import Hierarchical
+from revealed.models.habit import with_habits
 from revealed.models.noise import Noise
-from revealed.models.priors import resolve_prior
+from revealed.models.priors import ResolvedPrior, resolve_prior
 from revealed.models.transitions import Dirichlet
 from revealed.samplers.base import Draws, Stats
 from revealed.samplers.correlated_law import CorrelatedLaw
 from revealed.samplers.ibis import ValueLaw
+from revealed.samplers.noise_law import NoiseLaw
+from revealed.samplers.observations import tells_actions_apart
 from revealed.samplers.particle_law import Observation, ParticleLaw, ParticleSet, assimilate
 from revealed.samplers.particles import systematic_resample
 from revealed.samplers.population_law import PopulationLaw
@@ -36,27 +39,48 @@ def make_law(model: ChoiceModel, coefficients: Decisions, actions: Sequence[Any]
             "unknown; use rv.fit"
         )
     prior = resolve_prior(model.value_prior, coefficients)
-    noise = model.noise.law() if isinstance(model.noise, Noise) else NORMAL
-    if getattr(model.noise, "lapse", None) is not None:
-        raise ValueError("an online learner knows no lapses; leave them out, or use rv.fit")
-    if not isinstance(model.noise, CorrelatedNoise):
-        if isinstance(model.groups, Hierarchical):
-            return PopulationLaw(prior, model.groups.sd_scale, noise)
-        return ValueLaw(prior, noise)
+    if isinstance(model.noise, Noise):
+        return _independent_law(model, model.noise, prior, actions)
     if isinstance(model.groups, Hierarchical):
         raise ValueError(
             "an online learner has hierarchical groups or correlated noise, not both; change one "
             "of the two"
         )
-    if not len(actions):
-        raise ValueError(
-            "under correlated noise a learner has to know from the start which actions there are; "
-            "give all their labels as OnlineLearner(..., actions=[...])"
-        )
+    _check_labels_given("under correlated noise", actions)
     width, count = len(coefficients.names), len(actions)
     every = Decisions(np.zeros((count, width)), [0, count], actions=actions)
     resolved = resolve_noise(model.noise, every)
     return CorrelatedLaw(prior, resolved, coefficients.names, coefficients.blocks)
+
+
+def _independent_law(
+    model: ChoiceModel, noise: Noise, prior: ResolvedPrior, actions: Sequence[Any]
+) -> ParticleLaw:
+    """What particles are draws of under independent noise, parts of which may be unknown."""
+    kernel = noise.kernel()
+    unknown = count_coordinates(kernel)
+    if isinstance(model.groups, Hierarchical):
+        if unknown:
+            raise ValueError(
+                "an online learner has hierarchical groups or lapses, not both; give "
+                "groups=rv.Separate() or rv.Pooled(), leave out lapses, or use rv.fit"
+            )
+        return PopulationLaw(prior, model.groups.sd_scale, noise.law())
+    if not unknown:
+        return ValueLaw(prior, noise.law())
+    if not tells_actions_apart(model):
+        return NoiseLaw(prior, kernel)
+    _check_labels_given("where lapses follow habits", actions)
+    return NoiseLaw(prior, with_habits(kernel, len(actions)), tuple(actions))
+
+
+def _check_labels_given(where: str, actions: Sequence[Any]) -> None:
+    """Refuse a learner that is not told which actions there are."""
+    if not len(actions):
+        raise ValueError(
+            f"{where} a learner has to know from the start which actions there are; "
+            "give all their labels as OnlineLearner(..., actions=[...])"
+        )
 
 
 def stack_observations(seen: Sequence[Observation], coefficients: Decisions) -> Decisions:

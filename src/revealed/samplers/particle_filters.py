@@ -13,6 +13,8 @@ from revealed.io.netcdf import Variables
 from revealed.io.old_files import group_name
 from revealed.models.choice import ChoiceModel
 from revealed.models.groups import Hierarchical, Separate
+from revealed.models.lapse import KnownLapse
+from revealed.models.noise import KnownNoise, Noise
 from revealed.samplers.observations import CheckedDecision
 from revealed.samplers.particle_filter import ParticleFilter, make_law, stack_observations
 from revealed.samplers.particle_law import Observation
@@ -119,6 +121,22 @@ class ParticleFilters:
                 if label not in offered:
                     return f"{label!r} has not been offered yet, and every action has to be once"
         return None
+
+    def known_noise(self, group: Hashable) -> KnownNoise:
+        """The noise of who decides, with the lapses of every particle where it has them."""
+        noise, own = self.model.noise, self.of(group)
+        if not isinstance(noise, Noise):
+            raise ValueError(
+                "the noise of particles is told where it is independent; posterior() has "
+                "covariances"
+            )
+        if noise.lapse is None:
+            return noise
+        # rates and habits are functions of the particles: nothing is drawn for them
+        drawn = own.law.draws(np.random.default_rng(0), own.particles)
+        labels = self.actions if "habit" in drawn else ()
+        habit = dict(zip(labels, drawn["habit"].T, strict=True)) if labels else None
+        return KnownLapse(noise, drawn["lapse"], habit)
 
     def variables(self) -> dict[str, Variables]:
         """All particles as groups of arrays of a file."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import revealed as rv
 from revealed.environments.tetris import (
     PIECES,
     Tetris,
@@ -22,6 +23,24 @@ from revealed.environments.tetris.text import as_rich, board_with_piece, count_e
 from tests.support.statistical_asserts import assert_scores
 
 VALUE = np.array([-3.0, -15.0, -1.0])
+
+
+def test_policies_lapse_as_often_as_the_draws_say() -> None:
+    """Of two placements of which the first is hopeless, lapses take each equally often."""
+    rows, count = np.array([[-100.0], [0.0]]), 4000
+    rng, blind = np.random.default_rng(3), np.array([0.0, 0.8])
+    noise = rv.KnownLapse(rv.LogitNoise(), blind)
+    choose = sampling_policy(np.ones((2, 1)), noise)
+    hopeless = sum(choose(rng, rows) == 0 for _ in range(count))
+    p = blind.mean() / 2.0
+    assert_scores((hopeless / count - p) / np.sqrt(p * (1.0 - p) / count), false_alarm=1e-6)
+    # most voters lapse, and among their votes nothing decides: the others do
+    vote = voting_policy(np.ones((200, 1)), noise=rv.KnownLapse(rv.LogitNoise(), 0.5))
+    assert [vote(rng, rows) for _ in range(20)] == [1] * 20
+    everybody = voting_policy(np.ones((200, 1)), noise=rv.KnownLapse(rv.LogitNoise(), 1.0))
+    assert {everybody(rng, rows) for _ in range(40)} == {0, 1}
+    with pytest.raises(ValueError, match="no habits among them"):
+        sampling_policy(np.ones(1), rv.KnownLapse(rv.LogitNoise(), 0.5, {"a": 0.5, "b": 0.5}))
 
 
 def test_a_game_goes_on_from_board_to_board_until_it_ends() -> None:

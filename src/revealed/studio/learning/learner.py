@@ -15,8 +15,14 @@ from collections import OrderedDict, deque
 from contextlib import suppress
 from dataclasses import dataclass
 
+from revealed.models.noise import Noise
 from revealed.studio.game.game import Move
-from revealed.studio.learning.game_learner import GameLearner, LearnedState, precompile
+from revealed.studio.learning.game_learner import (
+    NORMAL_NOISE,
+    GameLearner,
+    LearnedState,
+    precompile,
+)
 from revealed.studio.server.errors import RequestError, Unavailable
 from revealed.studio.storage.database import GameRecord, Storage
 
@@ -64,8 +70,11 @@ class Learner:
     `_ready` are shared with the thread and guarded by `_changed`.
     """
 
-    def __init__(self, storage: Storage, max_games: int, particles: int) -> None:
-        self._storage, self._max_games, self._particles = storage, max_games, particles
+    def __init__(
+        self, storage: Storage, max_games: int, particles: int, noise: Noise = NORMAL_NOISE
+    ) -> None:
+        self._storage, self._max_games = storage, max_games
+        self._particles, self._noise = particles, noise
         # Jobs by game, least recently used first, and those that have something to do.
         self._jobs: OrderedDict[str, LearningJob] = OrderedDict()
         self._ready: deque[LearningJob] = deque()
@@ -179,7 +188,7 @@ class Learner:
         """The loop of the thread: one step of one job, then the next job."""
         lower_thread_priority()
         # Compiling takes minutes after an installation; games are played meanwhile.
-        precompile()
+        precompile(self._noise)
         self.ready.set()
         while True:
             with self._changed:
@@ -202,7 +211,9 @@ class Learner:
             if learner is None:
                 # Moves from the database come first; those enqueued meanwhile may be among them.
                 found = self._storage.game(job.record.id)
-                learner = GameLearner(job.record.seed, job.record.pieces, self._particles)
+                learner = GameLearner(
+                    job.record.seed, job.record.pieces, self._particles, self._noise
+                )
                 with self._changed:
                     job.moves = deque([*(found[1] if found else ()), *job.moves])
                     job.learner = learner

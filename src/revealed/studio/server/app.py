@@ -36,7 +36,7 @@ def create_app(settings: Settings) -> RequestMiddleware:
     """
     # A database that cannot be used is found before the server listens.
     storage = Storage(settings.database)
-    learner = Learner(storage, settings.learners, settings.particles)
+    learner = Learner(storage, settings.learners, settings.particles, settings.noise)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, field
 
+from revealed.models.noise import Noise, NormalNoise
+
 # The names under which a browser on the same machine reaches a server on the loopback.
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
@@ -32,6 +34,7 @@ class Settings:
         learners: games whose posterior is kept in memory; others are learnt again when they are
             asked for.
         particles: how many particles each posterior has.
+        noise: of the players who are learnt, perhaps with lapses.
     """
 
     # Fields in the order of the command line's options; the defaults suit one machine.
@@ -43,3 +46,4 @@ class Settings:
     live: int = 2000
     learners: int = 32
     particles: int = 1000
+    noise: Noise = field(default_factory=NormalNoise)

@@ -1,9 +1,14 @@
 // What has been learnt from a player: the posterior density of each value, the chance the last move
-// had been given, and how often the most likely move was not the one made.
+// had been given, and how often the most likely move was not the one made; and, where the studio
+// learns lapses, their rate and which moves they probably were.
 
 import { formatNumber, find, createElement, formatPercent, plural } from "./dom.js";
 import { pollAfterMoves } from "./poll.js";
 import { axis, colour, draw, faint } from "./plots.js";
+
+const LAPSES = "lapses"; // the figure beside those of the values
+const LIKELY_LAPSE = 0.5; // from this probability on a move is marked as a lapse
+const NAMED_LAPSES = 8; // so many are named below the chart
 
 const WISHES = {
   height: ["low stacks", "high stacks"],
@@ -53,6 +58,7 @@ export class Learning {
       : "prediction error: how many of your decisions are not what it expects most";
     find("#learn-note").hidden = answer.history.length > 3;
     answer.names.forEach((name, k) => this.showCaption(name, answer.mean[k], answer.sd[k]));
+    this.showLapses(answer.lapse);
     this.drawCharts();
     return this.onUpdate();
   }
@@ -77,7 +83,8 @@ export class Learning {
     note.hidden = false;
   }
 
-  showCaption(name, mean, sd) {
+  /** The figure of a quantity, made when it is first shown. */
+  figureOf(name) {
     if (!this.boxes.has(name)) {
       const parts = {
         number: createElement("b"),
@@ -102,7 +109,41 @@ export class Learning {
       find("#wants").append(createElement("li", {}, createElement("span", {}, name), parts.brief));
       this.boxes.set(name, parts);
     }
-    const { number, words, plot, brief } = this.boxes.get(name);
+    return this.boxes.get(name);
+  }
+
+  /** How often the player moves blindly, and which moves probably were such lapses. */
+  showLapses(lapse) {
+    find("#lapses").hidden = !lapse;
+    if (!lapse) return;
+    const { number, words, plot, brief } = this.figureOf(LAPSES);
+    find("#densities").classList.add("with-lapses");
+    const [mean, sd] = [formatPercent(lapse.mean), formatPercent(lapse.sd)];
+    number.textContent = `${mean} ± ${sd}`;
+    words.textContent = "of your moves are made without looking";
+    brief.textContent = `${mean} of moves`;
+    plot.setAttribute(
+      "aria-label",
+      `Posterior density of the rate of lapses: mean ${mean}, standard deviation ${sd}`,
+    );
+    const likely = lapse.decisions
+      .map((probability, index) => ({ probability, number: index + 1 }))
+      .filter(({ probability }) => probability >= LIKELY_LAPSE)
+      .sort((a, b) => b.probability - a.probability);
+    const named = likely
+      .slice(0, NAMED_LAPSES)
+      .sort((a, b) => a.number - b.number)
+      .map(({ number: which, probability }) => `${which} (${formatPercent(probability)})`)
+      .map((words) => words.replaceAll(" ", "\u00a0"));
+    const more = likely.length > NAMED_LAPSES ? ` and ${likely.length - NAMED_LAPSES} more` : "";
+    find("#lapses").textContent = named.length
+      ? "Probably lapses, made without looking, which say nothing of what you want: " +
+        `${likely.length === 1 ? "decision" : "decisions"} ${named.join(", ")}${more}.`
+      : "So far it takes none of your decisions for a lapse, made without looking.";
+  }
+
+  showCaption(name, mean, sd) {
+    const { number, words, plot, brief } = this.figureOf(name);
     const [less, more] = WISHES[name] ?? [`less ${name}`, `more ${name}`];
     number.textContent = `${formatNumber(mean)} ± ${formatNumber(sd)}`;
     const wish = Math.abs(mean) < 2 * sd ? null : mean < 0 ? less : more;
@@ -126,7 +167,9 @@ export class Learning {
         try {
           for (const [k, name] of answer.names.entries())
             await draw(this.boxes.get(name).plot, () => density(answer.densities[k], k));
-          await draw(find("#history"), () => history(answer.history));
+          if (answer.lapse)
+            await draw(this.boxes.get(LAPSES).plot, () => rateDensity(answer.lapse.density));
+          await draw(find("#history"), () => history(answer.history, answer.lapse?.decisions));
         } catch (error) {
           this.showError(error.message);
         }
@@ -161,7 +204,13 @@ function density({ x, y }, k) {
   };
 }
 
-function history(moves) {
+function rateDensity(curve) {
+  const { data, layout } = density(curve, 3);
+  layout.xaxis = { ...layout.xaxis, tickformat: ".0%", rangemode: "tozero" };
+  return { data, layout };
+}
+
+function history(moves, lapses = []) {
   const x = moves.map((_, index) => index + 1);
   let wrong = 0;
   const running = moves.map(({ hit }, index) => (wrong += hit ? 0 : 1) / (index + 1));
@@ -178,6 +227,16 @@ function history(moves) {
       line: { width: 1.5, color: colour("hue-1") },
     },
   });
+  const likely = x.filter((number) => lapses[number - 1] >= LIKELY_LAPSE);
+  const crosses = {
+    x: likely,
+    y: likely.map((number) => moves[number - 1].probability),
+    type: "scatter",
+    mode: "markers",
+    cliponaxis: false,
+    name: "probably a lapse",
+    marker: { size: 12, symbol: "x-thin", line: { width: 2.5, color: colour("hue-6") } },
+  };
   return {
     data: [
       {
@@ -190,6 +249,7 @@ function history(moves) {
       },
       dots(false),
       dots(true),
+      ...(likely.length ? [crosses] : []),
     ],
     layout: {
       showlegend: true,
