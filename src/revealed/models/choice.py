@@ -39,8 +39,8 @@ from revealed.models.correlated_noise import (
 )
 from revealed.models.groups import Groups, Hierarchical, Pooled, Separate
 from revealed.models.habit import ResolvedHabit, resolve_habit, with_habits
-from revealed.models.lapse import with_noise_coordinates
 from revealed.models.noise import Noise, NormalNoise
+from revealed.models.noise_coordinates import with_noise_coordinates
 from revealed.models.noise_draws import lapse_parameters, name_draws_of_groups, name_noise
 from revealed.models.priors import DEFAULT_SD, Flat, Normal, Prior, ResolvedPrior, resolve_prior
 from revealed.models.propriety import refuse_improper

@@ -25,8 +25,9 @@ from revealed.models.correlated_noise import NoiseCovariance
 from revealed.models.ghk_probabilities import ghk_log_probabilities, normalise
 from revealed.models.habit import bind_habits
 from revealed.models.information import coordinate_derivatives, information_matrix
-from revealed.models.lapse import KnownLapse, at_coordinate, log_odds_and_slopes
+from revealed.models.lapse import KnownLapse, log_odds_and_slopes
 from revealed.models.noise import KnownNoise, Noise, as_kernel
+from revealed.models.noise_coordinates import at_coordinate
 from revealed.models.priors import ResolvedPrior
 
 
