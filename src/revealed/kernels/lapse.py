@@ -223,22 +223,29 @@ def add_one_by_one(
     """Under any noise: each decision by itself, as if there were no others."""
     start, multiplicity, weight = rival_index
     with_slopes, with_habits = slope.size > 0, blind.shares.size > 0
-    begin, once, none = np.zeros(2, np.int64), np.ones(1), np.empty(0)
+    begin, once = np.zeros(2, np.int64), np.ones(1)
+    # one decision's gaps, and behind them the coordinates of the noise without lapses
+    rivals, coordinates = multiplicity.size, count_coordinates(noise)
+    own_gap = np.empty(workspace.gaps.size + coordinates)
+    own_slope = np.empty(own_gap.size if with_slopes else 0)
+    if with_slopes:
+        slope[rivals : rivals + coordinates] = 0.0
     result, by_log_odds = 0.0, 0.0
     for t in range(weight.size):
         low, high = start[t], start[t + 1]
         if low == high:
             continue
-        # views of this decision's part of all arrays
-        begin[1] = high - low
-        own = slope[low:high] if with_slopes else none
+        count = high - low
+        begin[1] = count
+        own_gap[:count] = utility_gap[low:high]
+        own_gap[count : count + coordinates] = utility_gap[rivals : rivals + coordinates]
         log_p = log_likelihood_without_lapses(
             noise,
-            utility_gap[low:high],
+            own_gap[: count + coordinates],
             RivalIndex(begin, multiplicity[low:high], once),
             workspace,
             -np.inf,
-            own,
+            own_slope[: count + coordinates],
         )
         actions = 1.0
         for j in range(low, high):
@@ -253,8 +260,11 @@ def add_one_by_one(
             return -np.inf, 0.0
         if with_slopes:
             no_lapse = attended / p
-            for j in range(own.size):
-                own[j] *= weight[t] * no_lapse
+            scale = weight[t] * no_lapse
+            for j in range(count):
+                slope[low + j] = scale * own_slope[j]
+            for i in range(coordinates):
+                slope[rivals + i] += scale * own_slope[count + i]
             by_log_odds += weight[t] * (1.0 - no_lapse - rate)
             if with_habits:
                 blind.slopes[blind.of_decision[t]] += weight[t] * (1.0 - no_lapse)

@@ -12,7 +12,7 @@ from revealed._types import Bools, Floats, Ints
 from revealed._validation import check_finite
 from revealed.data.decisions import Rows
 from revealed.data.labels import to_positions
-from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.noise import NORMAL, NoiseArguments, count_coordinates
 
 
 def stack_transitions(transitions: Any) -> tuple[Rows, int, int]:
@@ -214,10 +214,26 @@ def check_noise(noise: Any) -> NoiseArguments | None:
     """
     if noise is True or noise is False:
         return NORMAL if noise else None
-    law = noise.kernel() if hasattr(noise, "kernel") else None
-    if not isinstance(law, NoiseArguments) or not (law.is_normal or law.is_logit):
+    law = _law_of(noise)
+    if law is None or not (law.is_normal or law.is_logit):
         raise ValueError(
             "noise must be True, False, rv.NormalNoise() or rv.LogitNoise(), whose expected "
             f"maximum is known; it is {noise!r}"
         )
     return law
+
+
+def check_simulated_noise(noise: Any) -> NoiseArguments | None:
+    """The same for a noise that is only drawn."""
+    law = _law_of(noise)
+    if law is None or not law.is_student:
+        return check_noise(noise)
+    if count_coordinates(law):
+        raise ValueError(f"noise is drawn with known df; give a number in {noise!r}")
+    return law
+
+
+def _law_of(noise: Any) -> NoiseArguments | None:
+    """The law of a noise without lapses; None where it has lapses, or is none."""
+    law = noise.kernel() if hasattr(noise, "kernel") else None
+    return law if isinstance(law, NoiseArguments) else None

@@ -50,6 +50,7 @@ from revealed.mdp.checks import (
     check_discount,
     check_finite_table,
     check_noise,
+    check_simulated_noise,
     check_transition_rows,
     positions_among_available,
     split_value,
@@ -245,7 +246,7 @@ class MDP:
         action_reward
             (M,) where they are not behind the value; default none.
         noise
-            Of the utilities: ``rv.LogitNoise()``; default normal noise.
+            Of the utilities: ``rv.LogitNoise()`` or ``rv.StudentNoise()``; default normal noise.
 
         Returns
         -------
@@ -253,7 +254,7 @@ class MDP:
             `states` and `actions`, (length,) positions; where the path has ended before, fewer,
             and one state more than actions.
         """
-        rng, law = as_generator(seed), check_noise(noise)
+        rng, law = as_generator(seed), check_simulated_noise(noise)
         check_count("length", length)
         if law is None:
             raise ValueError("a controller without noise is no part of simulate; see MDP.policy")

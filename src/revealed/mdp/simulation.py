@@ -44,6 +44,7 @@ def walk(
         state,
         utilities,
         noise.is_logit,
+        float(noise.parameters[0]) if noise.is_student else 0.0,
         begin,
         offered,
         cells.data.copy(),

@@ -201,10 +201,11 @@ class KnownLapse:
         """The same with other draws (S', ...) in place of all that has draws (S, ...)."""
         # what is one number for all draws stays as it is
         rate = self.rate if self.rate.ndim == 0 else change(self.rate)
+        noise = self.noise.of_draws(change)
         if self.habit is None or self.weights.ndim == 1:
-            return KnownLapse(self.noise, rate, self.habit)
+            return KnownLapse(noise, rate, self.habit)
         changed = change(self.weights)
-        return KnownLapse(self.noise, rate, dict(zip(self.habit, changed.T, strict=True)))
+        return KnownLapse(noise, rate, dict(zip(self.habit, changed.T, strict=True)))
 
     def label_of_row(self, d: Decisions) -> Ints | None:
         """(P,) which of the labels each row has; None where lapses are uniform."""

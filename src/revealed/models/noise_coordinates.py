@@ -13,19 +13,41 @@ import scipy.sparse as sp
 from revealed._types import Floats, Ints
 from revealed.data.decisions import Block, Decisions
 from revealed.kernels.coordinate_table import table_values
-from revealed.kernels.noise import AnyNoise, LapseArguments
+from revealed.kernels.noise import (
+    NO_TABLE,
+    AnyNoise,
+    LapseArguments,
+    NoiseArguments,
+    count_coordinates,
+)
 from revealed.models.habit import weights_of
 
 
 def at_coordinate(noise: AnyNoise, v: Floats) -> AnyNoise:
-    """The noise with the lapses that the last of v (K,) give it, where these are unknown."""
-    if not isinstance(noise, LapseArguments) or noise.coordinates == 0:
-        return noise
-    # the coordinate of the rate, then those of habits
+    """The noise that the last of v (K,) make of it, where some of it is unknown."""
+    first = len(v) - count_coordinates(noise)
+    if not isinstance(noise, LapseArguments):
+        return _law_at(noise, v[first:])
+    if noise.coordinates == 0:
+        return noise._replace(noise=_law_at(noise.noise, v[first:]))
+    # the noise without lapses, the coordinate of the rate, then those of habits
     z = v[len(v) - noise.coordinates :]
     log_odds = float(table_values(noise.table, z[0])[0])
     habit = noise.habit._replace(weights=weights_of(z[1:]))
-    return noise._replace(coordinates=0, log_odds=log_odds, habit=habit)
+    law = _law_at(noise.noise, v[first:])
+    return noise._replace(noise=law, coordinates=0, log_odds=log_odds, habit=habit)
+
+
+def _law_at(law: NoiseArguments, z: Floats) -> NoiseArguments:
+    """The law of choices that are no lapses, at the first of z where that is its coordinate."""
+    if not count_coordinates(law):
+        return law
+    return law._replace(parameters=parameters_at(law, z[:1]), table=NO_TABLE)
+
+
+def parameters_at(law: NoiseArguments, z: Floats) -> Floats:
+    """(...) what is unknown of a law, at every one of its coordinates z (...)."""
+    return np.asarray(np.exp(table_values(law.table, z)[0]))
 
 
 def with_noise_coordinates(d: Decisions, count: int, of_row: Ints | None = None) -> Decisions:

@@ -285,7 +285,7 @@ class MDPPosterior(Posterior):
             logs = self._log_likelihood(d[which], rows[rows_of(d.start, which)])[used]
             return average_logs(logs, batches.batch[used])
 
-        smallest = LIMITS.smallest_under(self._noise)
+        smallest = LIMITS.smallest_of_normal if self._noise.is_normal else LIMITS.smallest
         times = times_chosen(d, kind, start)
         average = average_probabilities(start, add, batches, times, smallest)
         return make_prediction("average", d, kind, start, average, rare, smallest, len(self.values))

@@ -10,7 +10,7 @@ import numpy as np
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
 from revealed.io.netcdf import Variables
-from revealed.kernels.noise import NORMAL
+from revealed.kernels.noise import NORMAL, count_coordinates
 from revealed.models.choice import ChoiceModel
 from revealed.models.correlated_noise import CorrelatedNoise, resolve_noise
 from revealed.models.groups import Hierarchical
@@ -39,6 +39,8 @@ def make_law(model: ChoiceModel, coefficients: Decisions, actions: Sequence[Any]
     noise = model.noise.law() if isinstance(model.noise, Noise) else NORMAL
     if getattr(model.noise, "lapse", None) is not None:
         raise ValueError("an online learner knows no lapses; leave them out, or use rv.fit")
+    if count_coordinates(noise):
+        raise ValueError("an online learner infers no df: give a number in rv.StudentNoise(df)")
     if not isinstance(model.noise, CorrelatedNoise):
         if isinstance(model.groups, Hierarchical):
             return PopulationLaw(prior, model.groups.sd_scale, noise)

@@ -30,7 +30,10 @@ def voting_policy(draws: Any, voters: int = 500, noise: Noise | None = None) -> 
 
     def choose(rng: np.random.Generator, rows: Floats) -> int:
         # Column s of the utilities is what voter s sees; its largest entry is its vote.
-        best = np.argmax(rows @ value.T + law.sample(rng, (len(rows), len(value))), axis=0)
+        # Each voter has a decision of its own, with the noise of its actions.
+        voter = np.tile(np.arange(len(value)), len(rows))
+        noise = law.sample_decisions(rng, (1, voter.size), voter, np.zeros(1, np.int64))
+        best = np.argmax(rows @ value.T + noise.reshape(len(rows), len(value)), axis=0)
         return int(np.argmax(np.bincount(best, minlength=len(rows))))
 
     return choose
