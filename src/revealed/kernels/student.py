@@ -39,7 +39,7 @@ from numba import types
 from numba.extending import overload
 
 from revealed._types import Floats, Ints
-from revealed.kernels._compile import compiled_internal, compiled_within
+from revealed.kernels._compile import compiled_internal, compiled_within, inlined_formula
 from revealed.kernels.choice_exact import (
     EXACT_RULE,
     ROOT_HALF,
@@ -49,6 +49,8 @@ from revealed.kernels.choice_exact import (
 from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex
 from revealed.kernels.choice_fast import log_likelihood as fast_log_likelihood
 from revealed.kernels.choice_information import add_decision_information
+from revealed.kernels.choice_lattice import FAST_RULE, THREE_RIVALS, integrate_three_rivals
+from revealed.kernels.choice_tables import LATTICE
 from revealed.kernels.normal import log_cdf_and_ratio
 
 
@@ -176,6 +178,34 @@ def scale_workspace(most: int) -> ScaleWorkspace:
     return ScaleWorkspace(start, np.ones(1), chosen, np.empty(most + 1), np.empty(most + 1))
 
 
+@inlined_formula
+def few_rivals(count: int, scaled: Floats, slopes: Floats, with_slopes: bool) -> float:
+    """Log P against one to three rivals, as in `choice_fast.py`; zero where that is not enough.
+
+    Their gaps are scaled[1:], and slopes go into slopes[1:].
+    """
+    gap_1 = scaled[1]
+    if count == 1:
+        log_p, ratio = log_cdf_and_ratio(-ROOT_HALF * gap_1)
+        slopes[1] = -ROOT_HALF * ratio
+        return log_p
+    # a third that is missing lies so far below that its Phi is one
+    gap_2, far = scaled[2], float(-LATTICE.cells)
+    gap_3 = scaled[3] if count == 3 else far
+    bound = 0.5 * max(gap_1, gap_2, gap_3, 0.0)
+    if bound >= FAST_RULE.max_mode_bound:
+        return 0.0
+    integral, sum_1, sum_2, sum_3, enough = integrate_three_rivals(
+        max(gap_1, far), max(gap_2, far), max(gap_3, far), bound, with_slopes
+    )
+    if not enough or integral <= FAST_RULE.min_integral:
+        return 0.0
+    slopes[1], slopes[2] = -sum_1 / integral, -sum_2 / integral
+    if count == 3:
+        slopes[3] = -sum_3 / integral
+    return math.log(integral) + THREE_RIVALS.log_step
+
+
 @compiled_internal
 def integrate_scales(
     density: ScaleDensity,
@@ -194,8 +224,13 @@ def integrate_scales(
     writes to; None for the exact one, for which every rival has multiplicity one.
     """
     count, df = gaps.size, density.df
+    scaled, own = work.scaled, work.slopes
     slopes[:] = 0.0
     hessian[:] = 0.0
+    # of few rivals most of the time would go into calling what is for many
+    few = choice is not None and count <= 3
+    for j in range(count):
+        few = few and multiplicity[j] == 1.0
     # where the bump is, and how wide
     distance = squared_distance(gaps, multiplicity)
     t0 = 0.5 * math.log1p(2.0 * distance / df)
@@ -215,8 +250,10 @@ def integrate_scales(
             if log_weight - distance * squared < largest - nodes.log_drop:
                 break
             for j in range(count):
-                work.scaled[1 + j] = inverse * gaps[j]
-            log_p = normal_log_probability(choice, multiplicity, work, slopes.size > 0)
+                scaled[1 + j] = inverse * gaps[j]
+            log_p = few_rivals(count, scaled, own, slopes.size > 0) if few else 0.0
+            if log_p == 0.0:
+                log_p = normal_log_probability(choice, multiplicity, work, slopes.size > 0)
             term = log_weight + log_p
             if k == nodes.middle:
                 first = term
@@ -227,7 +264,7 @@ def integrate_scales(
             # d log p(t) / d log df, whose mean under p is zero
             score += share * df * (density.mean + 0.5 - t - 0.5 * squared)
             for j in range(slopes.size):
-                slopes[j] += share * inverse * work.slopes[1 + j]
+                slopes[j] += share * inverse * own[1 + j]
             if hessian.size > 0:
                 add_second_derivatives(share * squared, work, hessian)
             k += step
@@ -265,11 +302,6 @@ def _choose_normal_rule(choice: Any, multiplicity: Any, work: Any, with_slopes: 
     def fast(
         choice: ChoiceWorkspace, multiplicity: Floats, work: ScaleWorkspace, with_slopes: bool
     ) -> float:
-        # one rival needs no integral, and most of the time would go into the call
-        if multiplicity.size == 1 and multiplicity[0] == 1.0:
-            log_p, ratio = log_cdf_and_ratio(-ROOT_HALF * work.scaled[1])
-            work.slopes[1] = -ROOT_HALF * ratio
-            return log_p
         work.start[1] = multiplicity.size
         index = RivalIndex(work.start, multiplicity, work.once)
         rivals = slice(1, multiplicity.size + 1)

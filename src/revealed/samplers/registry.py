@@ -275,7 +275,7 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "transitions-hmc",
-            _kinds("trajectories", ("normal", "inferred sd"), (*INDEPENDENT, "student"))
+            _kinds("trajectories", ("normal", "inferred sd"), (*INDEPENDENT, *STUDENT))
             + _kinds(
                 "trajectories", ("normal", "inferred sd"), ("normal", "logit"), lapses="lapses"
             ),
