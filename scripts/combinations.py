@@ -35,6 +35,8 @@ DATA = {
 NOISES = {
     "normal": "`NormalNoise()`",
     "logit": "`LogitNoise()`",
+    "student": "`StudentNoise(df)`",
+    "student df": "`StudentNoise(Gamma())`",
     "other": "another `Noise`",
     "correlated": "`CorrelatedNoise()`",
 }
@@ -60,7 +62,7 @@ def rows() -> list[list[ModelKind]]:
     parts += [
         {"data": data, "noise": noise, "groups": groups, "lapses": lapses}
         for data in ("decisions", "trajectories")
-        for noise in ("normal", "logit")
+        for noise in ("normal", "logit", "student", "student df")
         for groups in GROUPS
         for lapses in LAPSES
         # rates by group come from a population
@@ -132,7 +134,10 @@ def combinations() -> str:
         ]
         noise = NOISES[first.noise]
         if first.lapses != "no":
-            noise = noise.replace("()", f"(lapse={LAPSES[first.lapses]})")
+            # after the other arguments, where there are any
+            begin = noise[: -len(")`")]
+            comma = "" if begin.endswith("(") else ", "
+            noise = f"{begin}{comma}lapse={LAPSES[first.lapses]})`"
         groups = "" if ranking else GROUPS[first.groups]
         lines.append([DATA[first.data], noise, groups, *cells])
     return as_table(["data", "noise", "groups", *PRIORS.values()], lines)

@@ -24,6 +24,7 @@ from revealed.models.noise import LogitNoise, Noise, NormalNoise
 from revealed.models.priors import Flat, HalfStudentT, Normal
 from revealed.models.propriety import UnboundedSkillWarning
 from revealed.models.ranking import RankingModel
+from revealed.models.student import Gamma, StudentNoise
 from revealed.models.transitions import Dirichlet, Known
 from revealed.online import OnlineLearner
 from revealed.results.base import Posterior
@@ -52,6 +53,7 @@ __all__ = [
     "Decisions",
     "Dirichlet",
     "Flat",
+    "Gamma",
     "HalfStudentT",
     "Hierarchical",
     "HierarchicalPosterior",
@@ -73,6 +75,7 @@ __all__ = [
     "Rankings",
     "Separate",
     "SeparatePosterior",
+    "StudentNoise",
     "Trajectories",
     "UnboundedSkillWarning",
     "UninformedWarning",

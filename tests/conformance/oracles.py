@@ -32,6 +32,8 @@ from tests.conformance.problems import (
     NOISES,
     NOT_NORMAL,
     SCALE,
+    STUDENT,
+    STUDENT_DF,
     TRANSLATING,
     Draws,
     choose,
@@ -414,6 +416,94 @@ def lapse_oracles() -> list[Oracle]:
     return found
 
 
+# Student noise: one coefficient; where df is inferred, posteriors with df known are mixed
+
+
+def log_student(d: Decisions, v: Floats, df: float) -> Floats:
+    """(n, T) the log probability of each choice between two actions, at coefficients v (n,).
+
+    The difference of their noise, over the root of two, has Student's distribution.
+    """
+    other = np.setdiff1d(np.arange(len(d.rows)), d.chosen_row)
+    lead = np.outer(v, np.asarray(d.rows)[d.chosen_row, 0] - np.asarray(d.rows)[other, 0])
+    return np.asarray(st.t.logcdf(lead / np.sqrt(2.0), df))
+
+
+def mix_over_df(prior: rv.Gamma, at: Callable[[float], tuple[float, Moments]]) -> Moments:
+    """The moments of a posterior over df, and of log df, from those with df known.
+
+    at: the log evidence and the moments, at this df.
+    """
+    # Gauss's nodes in the quantiles of the prior, which is cut off below one
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    law = st.gamma(prior.shape, scale=1.0 / prior.rate)
+    low = law.cdf(1.0)
+    df = law.ppf(low + (1.0 - low) * 0.5 * (nodes + 1.0))
+    found = [at(each) for each in df]
+    logs = np.array([log_evidence for log_evidence, _ in found]) + np.log(weights)
+    share = np.exp(logs - logs.max())
+    share /= share.sum()
+    means, sds = (np.array([moments[i] for _, moments in found]) for i in (0, 1))
+    mean = np.append(share @ means, share @ np.log(df))
+    square = np.append(share @ (means**2 + sds**2), share @ np.log(df) ** 2)
+    return mean, np.sqrt(square - mean**2)
+
+
+def student_moments(d: Decisions, model: rv.ChoiceModel) -> Moments:
+    """Of the coefficient, the rate of lapses, the log prior sd and log df, where inferred."""
+    noise, prior = model.noise, model.value_prior
+    assert isinstance(noise, rv.StudentNoise)
+    assert isinstance(prior, rv.Normal)
+    sd: Any = prior.sd
+    scale: list[Floats] = []
+    if prior.infers_sd:
+        v, step = dense_at_zero(1001, 60.0)
+        log_prior, *scale = integrate_scale(v**2, 1, sd.scale)
+        log_prior = log_prior + step
+    else:
+        v = np.linspace(-8.0, 8.0, 801) * float(sd)
+        log_prior = -0.5 * (v / float(sd)) ** 2
+    rates = np.zeros(1)
+    if noise.lapse is not None:
+        # even quantiles of the prior of the rate, so that each has the same weight
+        beta = st.beta(noise.lapse.prior.a, noise.lapse.prior.b)
+        rates = beta.ppf((np.arange(400) + 0.5) / 400)
+
+    def at(df: float) -> tuple[float, Moments]:
+        without = np.exp(log_student(d, v, df))
+        logs = np.stack([np.log((1 - r) * without + r / 2).sum(axis=1) for r in rates], axis=1)
+        logs += log_prior[:, None]
+        weight = np.exp(logs - logs.max())
+        parts = [np.repeat(v, len(rates)), np.tile(rates, len(v))]
+        found = moments_of(weight.ravel(), *parts[: 1 + (noise.lapse is not None)])
+        found = with_scale(found, weight.sum(axis=1), *scale) if scale else found
+        return float(logs.max() + np.log(weight.sum())), found
+
+    return at(noise.df)[1] if not isinstance(noise.df, rv.Gamma) else mix_over_df(noise.df, at)
+
+
+def student_columns(draws: Draws) -> Floats:
+    """The quantities of `student_moments`."""
+    rest = [draws["lapse"]] if "lapse" in draws else []
+    rest += [np.log(draws[name]) for name in ("prior_sd", "df") if name in draws]
+    return columns(draws["value"], *rest)
+
+
+def student_oracles() -> list[Oracle]:
+    """Two actions, the better of them but for some that are wrong by far."""
+    d, found = against_the_grain(10, 2, 3.0), []
+    for law in (STUDENT, STUDENT_DF):
+        for prior, noise in (
+            ("normal", law),
+            ("inferred sd", law),
+            ("normal", replace(law, lapse=LAPSE)),
+        ):
+            model = rv.ChoiceModel(prior=prior_of(prior, 2.0, 1.0), noise=noise)
+            exact = cache(partial(student_moments, d, model))
+            found.append(Oracle("two actions", model, d, d + d, student_columns, exact))
+    return found
+
+
 def correlated_oracles() -> list[Oracle]:
     """Two actions; `tests/correctness/test_noise_covariance.py` compares samplers on more."""
     rows = np.random.default_rng(2).normal(size=(24, 2))
@@ -432,10 +522,26 @@ SD_SCALE, MEAN_SD = 1.0, 2.0**0.5
 
 
 def population_moments(by_group: list[Decisions], model: rv.ChoiceModel) -> Moments:
-    """Of the mean, the log sd, the first group's value, and the log prior sd if it is inferred."""
-    v = np.linspace(-16.0, 16.0, 1601)
+    """Of the mean, the log sd, the first group's value, and the log prior sd if it is inferred.
+
+    And of log df, if that is inferred.
+    """
     noise = model.noise
     assert isinstance(noise, Noise)
+    if isinstance(noise, rv.StudentNoise) and isinstance(noise.df, rv.Gamma):
+
+        def at(df: float) -> tuple[float, Moments]:
+            return population_posterior(by_group, model, rv.StudentNoise(df))
+
+        return mix_over_df(noise.df, at)
+    return population_posterior(by_group, model, noise)[1]
+
+
+def population_posterior(
+    by_group: list[Decisions], model: rv.ChoiceModel, noise: Noise
+) -> tuple[float, Moments]:
+    """The log evidence, up to a constant, and these moments under a noise that is known."""
+    v = np.linspace(-16.0, 16.0, 1601)
     logs = np.array([rv.log_likelihood(d, v[:, None], noise).sum(axis=1) for d in by_group])
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     mean, step = dense_at_zero(301, most=14.0)
@@ -461,27 +567,31 @@ def population_moments(by_group: list[Decisions], model: rv.ChoiceModel) -> Mome
         log_prior, tau, tau_square = integrate_scale(mean**2, 1, prior.sd.scale)
     else:
         log_prior = st.norm.logpdf(mean, scale=prior.sd)
-    weight = np.exp(total + log_prior[:, None] - (total + log_prior[:, None]).max())
+    total += log_prior[:, None]
+    weight = np.exp(total - total.max())
+    log_evidence = float(total.max() + np.log(weight.sum()) + logs.max(axis=1).sum())
     weight /= weight.sum()
     over_mean, over_sd = weight.sum(axis=1), weight.sum(axis=0)
     first_value = float((weight * value).sum())
     means = np.array([over_mean @ mean, over_sd @ log_sd, first_value])
     squares = np.array([over_mean @ mean**2, over_sd @ log_sd**2, (weight * square).sum()])
     found = means, np.sqrt(squares - means**2)
-    return with_scale(found, over_mean, tau, tau_square) if prior.infers_sd else found
+    if prior.infers_sd:
+        found = with_scale(found, over_mean, tau, tau_square)
+    return log_evidence, found
 
 
 def population_columns(draws: Draws) -> Floats:
     """The quantities of `population_moments`."""
     found = [draws["population_mean"], 0.5 * np.log(draws["population_covariance"][:, 0, 0])]
-    scale = [np.log(draws["prior_sd"])] if "prior_sd" in draws else []
-    return columns(*found, draws["value"][:, 0, 0], *scale)
+    rest = [np.log(draws[name]) for name in ("prior_sd", "df") if name in draws]
+    return columns(*found, draws["value"][:, 0, 0], *rest)
 
 
 def population_oracles() -> list[Oracle]:
     """Groups whose choices contradict one another, so that all moments exist."""
     found = []
-    for noise in NOISES.values():
+    for noise in (*NOISES.values(), STUDENT, STUDENT_DF):
         # fewer under a noise that takes longer
         groups, times = (3, 8) if noise is NOISES["normal"] else (2, 4)
         rows = np.random.default_rng(4).standard_normal((groups * times * 2, 1))
@@ -641,12 +751,19 @@ def transition_counts(times: int = 1) -> tuple[tuple[Any, Any], Any]:
 
 
 def transition_moments(model: rv.ChoiceModel) -> Moments:
-    """Of the value of state 0, of p and of their product, and of the log prior sd.
+    """Those of `transition_posterior`; where df is inferred, over all of them, and of log df."""
+    noise = model.noise
+    assert isinstance(noise, Noise)
+    if isinstance(noise, rv.StudentNoise) and isinstance(noise.df, rv.Gamma):
+        return mix_over_df(noise.df, lambda df: transition_posterior(model, rv.StudentNoise(df)))
+    return transition_posterior(model, noise)[1]
+
+
+def transition_posterior(model: rv.ChoiceModel, noise: Noise) -> tuple[float, Moments]:
+    """The log evidence, and moments of the value of state 0, of p, their product, the log prior sd.
 
     v = (s, -s). In state 0 the utilities are (2 p - 1) s and -s before noise, in state 1 s and -s.
     """
-    noise = model.noise
-    assert isinstance(noise, Noise)
     gap = np.linspace(-90.0, 90.0, 18_001)
     first = Decisions([[1.0], [0.0]], [0, 2], [0])  # better by the coefficient, and chosen
     # beyond what is computed, logs go on as they are to the last digit that matters here
@@ -691,6 +808,7 @@ def transition_moments(model: rv.ChoiceModel) -> Moments:
         ]
     )
     by_rate = np.exp(logs - logs.max())
+    log_evidence = float(logs.max() + np.log(by_rate.sum()))
     by_rate /= by_rate.sum()
     weight, over_rate = by_rate.sum(axis=0), by_rate.sum(axis=(1, 2))
     over_s, over_p = weight.sum(axis=1), weight.sum(axis=0)
@@ -700,14 +818,16 @@ def transition_moments(model: rv.ChoiceModel) -> Moments:
         means.append(over_rate @ rates)
         squares.append(over_rate @ rates**2)
     found = np.array(means), np.sqrt(np.array(squares) - np.array(means) ** 2)
-    return with_scale(found, over_s, mean, square) if prior.infers_sd else found
+    if prior.infers_sd:
+        found = with_scale(found, over_s, mean, square)
+    return log_evidence, found
 
 
 def transition_columns(draws: Draws) -> Floats:
     """The quantities of `transition_moments`; of the cells, the first one is p."""
     value, p = draws["value"][:, 0], draws["transition"][:, 0]
     rest = [draws["lapse"]] if "lapse" in draws else []
-    rest += [np.log(draws["prior_sd"])] if "prior_sd" in draws else []
+    rest += [np.log(draws[name]) for name in ("prior_sd", "df") if name in draws]
     return columns(value, p, value * p, *rest)
 
 
@@ -715,7 +835,7 @@ def transition_oracles() -> list[Oracle]:
     """Under all noises, with both priors."""
     found = []
     lapsing = (rv.NormalNoise(lapse=LAPSE), rv.LogitNoise(lapse=LAPSE))
-    for noise in (*NOISES.values(), *lapsing):
+    for noise in (*NOISES.values(), STUDENT, STUDENT_DF, *lapsing):
         for prior in ("normal", "inferred sd"):
             model = rv.ChoiceModel(
                 prior=prior_of(prior, 6.0**0.5),
@@ -907,6 +1027,7 @@ def ranking_oracles() -> list[Oracle]:
 ORACLES = [
     *pooled_oracles(),
     *lapse_oracles(),
+    *student_oracles(),
     *correlated_oracles(),
     *population_oracles(),
     *lapsing_population_oracles(),

@@ -24,6 +24,7 @@ from revealed.models.correlated_noise import ResolvedNoise, resolve_noise
 from revealed.models.likelihood import posterior_mode
 from revealed.models.noise import Noise
 from revealed.models.priors import resolve_prior
+from revealed.models.student import StudentDraws
 from revealed.samplers.model_kind import Model, ModelKind, kind_of
 from revealed.samplers.population_prior import scale_groups
 from revealed.samplers.ranking_hmc import MARGIN_PRIOR_SD, SPREAD_PRIOR_SD
@@ -92,8 +93,14 @@ def draw_value(rng: np.random.Generator, prior: Any, offers: Decisions) -> Draws
 
 def choose(rng: np.random.Generator, offers: Decisions, v: Floats, noise: Noise) -> Decisions:
     """The same offers with the choices of a controller with value v."""
-    w = offers.rows @ v + noise.sample(rng, offers.rows.shape[0])
+    w = offers.rows @ v + noise_of_rows(rng, offers, noise)
     return offers.with_choices(best_rows(offers, w))
+
+
+def noise_of_rows(rng: np.random.Generator, offers: Decisions, noise: Noise) -> Floats:
+    """(P,) the noise of every action of every decision."""
+    shape, once = (1, offers.rows.shape[0]), np.zeros(1, np.int64)
+    return np.asarray(noise.sample_decisions(rng, shape, offers.decision_of_row, once)[0])
 
 
 def best_rows(offers: Decisions, w: Floats) -> list[int]:
@@ -252,6 +259,75 @@ def choices_by_habit(name: str, noise: Noise, offers: Decisions, sd: float, **of
     return Problem(name, model, draw, observe, rank, **of)
 
 
+def draw_df(rng: np.random.Generator, noise: Noise) -> Draws:
+    """Degrees of freedom from their prior, where they are inferred: by rejection below one."""
+    prior = getattr(noise, "df", None)
+    if not isinstance(prior, rv.Gamma):
+        return {}
+    while (df := rng.gamma(prior.shape, 1.0 / prior.rate)) < 1.0:
+        pass
+    return {"df": np.array([df])}
+
+
+def at_truth(noise: Noise, truth: Draws) -> Noise:
+    """The noise without lapses, with its true degrees of freedom where they are inferred."""
+    return rv.StudentNoise(float(truth["df"][0])) if "df" in truth else noise
+
+
+def known_noise(noise: Noise, draws: Draws) -> Any:
+    """The noise with draws of all that is inferred of it."""
+    law: Any = StudentDraws(draws["df"]) if "df" in draws else noise
+    return rv.KnownLapse(law, draws["lapse"]) if "lapse" in draws else law
+
+
+def student_choices(name: str, noise: Noise, offers: Decisions, prior: Any) -> Problem:
+    """Ranked are coefficients, df, the rate of lapses, their log-likelihood and the prior sd."""
+    model: rv.ChoiceModel = rv.ChoiceModel(prior=prior, noise=noise)
+    lapse = noise.lapse
+
+    def draw(rng: np.random.Generator) -> Draws:
+        drawn = draw_value(rng, model.prior, offers) | draw_df(rng, noise)
+        if lapse is not None:
+            drawn["lapse"] = np.array([rng.beta(lapse.prior.a, lapse.prior.b)])
+        return drawn
+
+    def observe(rng: np.random.Generator, truth: Draws) -> Any:
+        seen = choose(rng, offers, truth["value"][0], at_truth(noise, truth))
+        assert seen.chosen is not None
+        if lapse is None:
+            return seen
+        lapses = rng.random(len(offers)) < truth["lapse"][0]
+        return offers.with_choices(np.where(lapses, rng.integers(0, offers.sizes), seen.chosen))
+
+    def rank(data: Any, draws: Draws) -> Floats:
+        fit = rv.log_likelihood(data, draws["value"], known_noise(noise, draws)).sum(axis=1)
+        rest = [draws[name] for name in ("df", "lapse") if name in draws]
+        return columns(draws["value"], fit, *rest, *scale_column(draws))
+
+    return Problem(name, model, draw, observe, rank)
+
+
+STUDENT = rv.StudentNoise(3.0)
+STUDENT_DF = rv.StudentNoise(rv.Gamma(2.0, 0.4))
+"""With a prior whose tails differ within what few decisions can tell."""
+
+
+def student_problems() -> list[Problem]:
+    """Few decisions among three actions: df known and inferred, with both priors, with lapses."""
+    few = even_offers(2, 8, seed=3)
+    return [
+        *(
+            student_choices("Student noise", law, few, prior_of(prior, 1.5))
+            for law in (STUDENT, STUDENT_DF)
+            for prior in ("normal", "inferred sd")
+        ),
+        *(
+            student_choices("lapses", replace(law, lapse=LAPSE), few, prior_of("normal", 1.5))
+            for law in (STUDENT, STUDENT_DF)
+        ),
+    ]
+
+
 LAPSE = rv.Lapse(rv.Beta(2.0, 8.0))
 """Wide enough that few decisions say something of the rate."""
 LAPSE_BY_GROUP = rv.Lapse(rv.Beta(2.0, 8.0), by="group", sd_scale=0.5)
@@ -406,6 +482,8 @@ def population(
 
     def draw(rng: np.random.Generator) -> Draws:
         drawn = draw_value(rng, model.value_prior, offers)
+        if noise is None:
+            drawn |= draw_df(rng, law)  # type: ignore[arg-type]
         mean = drawn.pop("value")
         if lapse is not None and lapse.by == "group":
             return drawn | draw_with_rates(rng, mean)
@@ -449,7 +527,7 @@ def population(
             utility = utility + correlated_noise_of_rows(rng, offers, noise, drawn)
         else:
             assert isinstance(law, Noise)
-            utility = utility + law.sample(rng, len(utility))
+            utility = utility + noise_of_rows(rng, offers, at_truth(law, truth))
         chosen = np.array(best_rows(offers, utility))
         if lapse is not None:
             rate = truth["lapse"][0] if lapse.by == "all" else truth["lapse"][0, group]
@@ -465,6 +543,7 @@ def population(
         correlation = covariance[:, 1:, 0] / sd[:, 1:] / sd[:, :1]
         distance = ((values[:, -1] - mean) ** 2).sum(axis=1)
         entries = [] if noise is None else [covariance_entries(draws, noise.scale)]
+        entries += [draws["df"]] if "df" in draws else []
         if lapse is not None and lapse.by == "all":
             entries.append(draws["lapse"])
         elif lapse is not None:
@@ -494,6 +573,8 @@ def population_problems() -> list[Problem]:
             population("features", prior, NOISES["normal"], features),
             population("states", prior, NOISES["normal"], states),
             *(population(name, prior, law, few) for name, law in NOT_NORMAL.items()),
+            population("Student noise", prior, STUDENT, few),
+            population("Student noise", prior, STUDENT_DF, few),
             population("trace", prior, correlated_law("trace"), labelled),
             population("first", prior, correlated_law("first"), labelled),
             *(
@@ -525,6 +606,7 @@ def unknown_transitions(prior: str, law: Noise) -> Problem:
     def draw(rng: np.random.Generator) -> Draws:
         rows = rng.dirichlet(np.full(STATES, CONCENTRATION), size=(STATES, ACTIONS))
         drawn = draw_value(rng, model.prior, some) | {"transition": rows.reshape(1, -1)}
+        drawn |= draw_df(rng, law)
         if lapse is not None:
             drawn["lapse"] = np.array([rng.beta(lapse.prior.a, lapse.prior.b)])
         return drawn
@@ -534,7 +616,8 @@ def unknown_transitions(prior: str, law: Noise) -> Problem:
         states: list[int] = [0]
         actions: list[int] = []
         for _ in range(DECISIONS):
-            utility = rows[states[-1]] @ truth["value"][0] + law.sample(rng, ACTIONS)
+            noise = at_truth(law, truth).sample(rng, ACTIONS)
+            utility = rows[states[-1]] @ truth["value"][0] + noise
             actions.append(int(np.argmax(utility)))
             if lapse is not None and rng.random() < truth["lapse"][0]:
                 actions[-1] = int(rng.integers(ACTIONS))
@@ -550,11 +633,13 @@ def unknown_transitions(prior: str, law: Noise) -> Problem:
         known: Any = law
         if lapse is not None:
             known = rv.KnownLapse(law, np.repeat(draws["lapse"], lead.shape[1]))
+        if "df" in draws:
+            known = StudentDraws(np.repeat(draws["df"], lead.shape[1]))
         chosen = rv.log_likelihood(gap, lead.reshape(-1, 1), known).reshape(lead.shape)
         followed = rows[:, path.states[:-1], path.actions[:-1], path.states[1:]]
         fits = (chosen.sum(axis=1), np.log(followed).sum(axis=1))
-        rate = [] if lapse is None else [draws["lapse"]]
-        return columns(draws["value"], draws["transition"], *fits, *rate, *scale_column(draws))
+        rest = [draws[name] for name in ("df", "lapse") if name in draws]
+        return columns(draws["value"], draws["transition"], *fits, *rest, *scale_column(draws))
 
     return Problem(f"{STATES} states, {ACTIONS} actions", model, draw, observe, rank)
 
@@ -652,6 +737,7 @@ def games(
 PROBLEMS = [
     *choice_problems(),
     *lapse_problems(),
+    *student_problems(),
     *(
         correlated_choices(scale, prior)
         for prior in ("normal", "inferred sd")
@@ -660,7 +746,10 @@ PROBLEMS = [
     *population_problems(),
     *(
         unknown_transitions(prior, law)
-        for law in (*NOISES.values(), rv.NormalNoise(lapse=LAPSE), rv.LogitNoise(lapse=LAPSE))
+        for law in (
+            *(*NOISES.values(), STUDENT, STUDENT_DF),
+            *(rv.NormalNoise(lapse=LAPSE), rv.LogitNoise(lapse=LAPSE)),
+        )
         for prior in ("normal", "inferred sd")
     ),
     *(

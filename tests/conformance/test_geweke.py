@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.special import logsumexp
+from scipy.special import logit, logsumexp
 
 from revealed._types import Floats
+from revealed.kernels.coordinate_table import table_values
 from revealed.kernels.precision_root import pack_precision
 from revealed.kernels.ranking_hmc import RankingLikelihood, evaluate_likelihood
-from revealed.models.lapse import rates_of
 from tests.conformance.cases import (
     Pair,
     Spoil,
@@ -93,9 +93,11 @@ def evaluate_ranking(rng: np.random.Generator, sampler: Any, state: State, at: D
     return state | found._asdict()
 
 
-def find_coordinate(table: Floats, rate: float) -> float:
-    """The coordinate z at which the rate of lapses is this."""
-    return float(brentq(lambda z: rates_of(table, np.array([z]))[0] - rate, -8.9, 8.9, xtol=1e-13))
+def find_coordinate(table: Floats, value: float) -> float:
+    """The coordinate z at which the table has this value."""
+    return float(
+        brentq(lambda z: table_values(table, np.array(z))[0] - value, -8.9, 8.9, xtol=1e-13)
+    )
 
 
 def adapt_to_data(rng: np.random.Generator, sampler: Any, state: State, at: Draws) -> State:
@@ -110,7 +112,7 @@ def adapt_to_data(rng: np.random.Generator, sampler: Any, state: State, at: Draw
     rate, shared = at.get("lapse"), np.empty(0)
     if rate is not None:
         table = sampler.batches.groups.noise.table
-        z = np.array([find_coordinate(table, each) for each in np.ravel(rate)])
+        z = np.array([find_coordinate(table, each) for each in logit(np.ravel(rate))])
         if "population_noise_mean" in at:
             rest = at["population_noise_covariance"][0]
             mean = np.append(mean, at["population_noise_mean"][0])
@@ -118,6 +120,10 @@ def adapt_to_data(rng: np.random.Generator, sampler: Any, state: State, at: Draw
             covariance = np.block([[covariance, rest[:, :-1].T], [rest]])
         else:
             shared = z
+    if "df" in at:
+        shared = np.array(
+            [find_coordinate(sampler.batches.groups.noise.table, float(np.log(at["df"][0])))]
+        )
     precision = np.linalg.inv(basis.T @ covariance @ basis)
     theta = pack_precision(mean @ basis, np.linalg.cholesky(precision))
     # what all groups share of the noise is the last of it

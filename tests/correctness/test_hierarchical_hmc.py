@@ -19,8 +19,8 @@ from revealed.kernels.group_blocks import BLOCKS
 from revealed.kernels.hierarchical_hmc import joint_log_density, make_hierarchical_workspace
 from revealed.kernels.population import SD_PRIOR_DF
 from revealed.kernels.precision_root import pack_precision, unpack_precision
-from revealed.models.lapse import with_noise_coordinates
 from revealed.models.noise import Noise
+from revealed.models.noise_coordinates import with_noise_coordinates
 from revealed.models.priors import resolve_prior
 from revealed.samplers import hierarchical_hmc
 from revealed.samplers.hierarchical import HierarchicalSampler

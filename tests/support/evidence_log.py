@@ -16,6 +16,7 @@ import os
 import platform
 import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,6 +41,10 @@ MODELS = {
     "rankings, logit noise": "fit",
     "choices, another noise": "fit",
     "choices, logit noise": "fit",
+    "choices, Student noise": "fit",
+    "choices, Student noise with lapses": "fit",
+    "population, Student noise": "fit",
+    "unknown transitions, Student noise": "fit",
     "choices, normal noise with lapses": "fit",
     "choices, logit noise with lapses": "fit",
     "choices, normal noise with lapses by habit": "fit",
@@ -158,12 +163,15 @@ def model_name(kind: ModelKind) -> str:
         whose = "population" if kind.groups == "hierarchical" else "choices"
         whose = "unknown transitions" if kind.data == "trajectories" else whose
         by = " by habit" if kind.lapses == "habit" else ""
-        return f"{whose}, {kind.noise} noise with lapses{by}"
+        of = "Student" if kind.noise.startswith("student") else kind.noise
+        return f"{whose}, {of} noise with lapses{by}"
     if kind.data == "rankings":
         return "rankings" if kind.noise == "normal" else "rankings, logit noise"
-    if kind.noise in ("logit", "other"):
+    laws = {"logit": "logit noise", "other": "another noise"}
+    laws |= dict.fromkeys(("student", "student df"), "Student noise")
+    if kind.noise in laws:
         whose = "population" if kind.groups == "hierarchical" else "choices"
-        law = "logit noise" if kind.noise == "logit" else "another noise"
+        law = laws[kind.noise]
         return f"{whose if kind.data == 'decisions' else 'unknown transitions'}, {law}"
     if kind.data == "trajectories":
         return "unknown transitions"
@@ -204,6 +212,7 @@ def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:
     games = rv.Rankings.from_lists([["ann", "bob"], ["bob", "ann"]] * 5)
     normal, flat, inferred = rv.Normal(2.0), rv.Flat(), rv.Normal(rv.HalfStudentT())
     noise = rv.CorrelatedNoise()
+    students = rv.StudentNoise(), rv.StudentNoise(rv.Gamma())
     return [
         *(
             (plain, rv.ChoiceModel(prior=prior, noise=law))
@@ -216,6 +225,15 @@ def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:
             for law in (rv.NormalNoise(lapse=rv.Lapse()), rv.LogitNoise(lapse=rv.Lapse()))
         ),
         *(
+            (plain, rv.ChoiceModel(prior=prior, noise=law))
+            for prior in (normal, inferred)
+            for law in students
+        ),
+        *(
+            (plain, rv.ChoiceModel(prior=normal, noise=replace(law, lapse=rv.Lapse())))
+            for law in students
+        ),
+        *(
             (labelled, rv.ChoiceModel(prior=normal, noise=law(lapse=rv.Lapse(to="habit"))))
             for law in (rv.NormalNoise, rv.LogitNoise)
         ),
@@ -226,7 +244,7 @@ def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:
         *(
             (seen, rv.ChoiceModel(prior=prior, noise=law, transitions=rv.Dirichlet()))
             for law in (
-                *(rv.NormalNoise(), rv.LogitNoise()),
+                *(rv.NormalNoise(), rv.LogitNoise(), *students),
                 *(rv.NormalNoise(lapse=rv.Lapse()), rv.LogitNoise(lapse=rv.Lapse())),
             )
             for prior in (normal, inferred)
@@ -234,7 +252,7 @@ def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:
         *(
             (labelled, rv.ChoiceModel(prior=prior, noise=law, groups=rv.Hierarchical()))
             for prior in (normal, inferred)
-            for law in (rv.NormalNoise(), rv.LogitNoise(), noise)
+            for law in (rv.NormalNoise(), rv.LogitNoise(), noise, *students)
         ),
         *(
             (

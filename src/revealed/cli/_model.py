@@ -37,22 +37,30 @@ def choose_prior(
     return Normal(HalfStudentT() if infer_prior_sd else prior_sd, sum_to_zero=zero)
 
 
-def choose_noise(noise: str, base: str | None, lapse: str | None = None) -> Any:
+def choose_noise(
+    noise: str, base: str | None, lapse: str | None = None, df: float | None = None
+) -> Any:
     """The noise that the options ask for."""
     from revealed.models.correlated_noise import CorrelatedNoise
     from revealed.models.lapse import Lapse
     from revealed.models.noise import LogitNoise, NormalNoise
+    from revealed.models.student import Gamma, StudentNoise
 
-    if noise not in ("normal", "logit", "correlated"):
-        raise ValueError(f"--noise must be normal, logit or correlated; it is {noise!r}")
+    if noise not in ("normal", "logit", "student", "correlated"):
+        raise ValueError(f"--noise must be normal, logit, student or correlated; it is {noise!r}")
+    if df is not None and noise != "student":
+        raise ValueError("--df goes with --noise student; give both, or neither")
     if noise == "correlated":
         if lapse is not None:
-            raise ValueError("--lapse goes with --noise normal or logit")
+            raise ValueError("--lapse goes with --noise normal, logit or student")
         return CorrelatedNoise(base=base)
     if base is not None:
         raise ValueError("--base goes with --noise correlated; give both, or neither")
+    blind = None if lapse is None else Lapse(to=lapse)
+    if noise == "student":
+        return StudentNoise(Gamma() if df is None else df, lapse=blind)
     law = LogitNoise if noise == "logit" else NormalNoise
-    return law(lapse=None if lapse is None else Lapse(to=lapse))
+    return law(lapse=blind)
 
 
 def choose_groups(groups: str) -> Any:

@@ -101,10 +101,17 @@ def fit(
     noise: Annotated[
         str,
         typer.Option(
-            help="normal or logit, independent; or correlated, with a covariance of labelled "
-            "actions."
+            help="normal or logit, independent; student, with heavy tails; or correlated, with a "
+            "covariance of labelled actions."
         ),
     ] = "normal",
+    df: Annotated[
+        float | None,
+        typer.Option(
+            help="Degrees of freedom, with --noise student; without it they are inferred.",
+            show_default=False,
+        ),
+    ] = None,
     lapse: Annotated[
         str | None,
         typer.Option(
@@ -240,7 +247,7 @@ def fit(
     check_writable(out)
     model = ChoiceModel(
         prior=choose_prior(flat, prior_sd, infer_prior_sd, sum_to_zero, groups),
-        noise=choose_noise(noise, base, lapse),
+        noise=choose_noise(noise, base, lapse, df),
         groups=choose_groups(groups),
         transitions=choose_transitions(transitions, concentration),
     )

@@ -45,7 +45,7 @@ def add_information_dense(
         for k in range(count):
             for a in range(width):
                 differences[k, a] = rows[chosen_row[t], a] - rows[rival_rows[k], a]
-        _add_decision_information(
+        add_decision_information(
             weight[t], gaps[:count], bound, differences, width, weights, ratios, scores, lower
         )
     # All sums were made on and below the diagonal; the rest follows by symmetry.
@@ -101,7 +101,7 @@ def add_information_sparse(
             for p in range(indptr[rival_rows[k]], indptr[rival_rows[k] + 1]):
                 differences[k, local_index[indices[p]]] -= data[p]
         lower[:width, :width] = 0.0
-        _add_decision_information(
+        add_decision_information(
             weight[t], gaps[:count], bound, differences, width, weights, ratios, scores, lower
         )
         # Back to the columns of v, and forget their numbers for the next decision.
@@ -114,7 +114,7 @@ def add_information_sparse(
 
 
 @inlined
-def _add_decision_information(
+def add_decision_information(
     weight: float,
     gaps: Floats,
     bound: float,

@@ -24,10 +24,11 @@ import numpy as np
 from numba.extending import overload
 
 from revealed._types import Floats, Ints
-from revealed.kernels._compile import compiled, compiled_internal, compiled_within
+from revealed.kernels._compile import compiled_internal
 from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex
 from revealed.kernels.choice_independent import log_likelihood as log_likelihood_without_lapses
 from revealed.kernels.choice_logit import last_together, write_exponentials
+from revealed.kernels.coordinate_table import read_table
 from revealed.kernels.habit import weight_at, write_habit_slopes, write_shares
 from revealed.kernels.noise import (
     LapseArguments,
@@ -37,51 +38,18 @@ from revealed.kernels.noise import (
 )
 
 
-class LapseTable(NamedTuple):
-    """Where m(z) and its slope are written down: from -reach to reach, so many for each one of z.
-
-    Between two of them m is a cubic polynomial, beyond the last it is a straight line. With 16 for
-    each unit the density of the rate is right to a millionth.
+class LapseLimits(NamedTuple):
+    """Of probabilities in logarithms.
 
     least: no probability is smaller. least_factor: probabilities above it are multiplied while
     their product is.
     """
 
-    reach: int = 9
-    density: int = 16
     least: float = 1e-300
     least_factor: float = 1e-100
 
-    @property
-    def nodes(self) -> Floats:
-        """The places z."""
-        return np.linspace(-self.reach, self.reach, 2 * self.reach * self.density + 1)
 
-
-LAPSE_TABLE = LapseTable()
-
-
-@compiled_within
-def log_odds_at(table: Floats, z: float) -> tuple[float, float, float]:
-    """m(z), and its first and second derivative; table (2, n) has m and its slope at the nodes."""
-    # which two nodes z lies between; beyond the first and the last there is one
-    last = table.shape[1] - 2
-    place = (z + LAPSE_TABLE.reach) * LAPSE_TABLE.density
-    if place <= 0.0 or place >= last + 1.0:
-        end = 0 if place <= 0.0 else last + 1
-        distance = (place - end) / LAPSE_TABLE.density
-        return table[0, end] + table[1, end] * distance, table[1, end], 0.0
-    i = min(int(place), last)
-    u, width = place - i, 1.0 / LAPSE_TABLE.density
-    # Hermite's polynomial: both values, both slopes
-    low, high = table[0, i], table[0, i + 1]
-    slope_low, slope_high = width * table[1, i], width * table[1, i + 1]
-    a = 2.0 * (low - high) + slope_low + slope_high
-    b = 3.0 * (high - low) - 2.0 * slope_low - slope_high
-    # and its derivatives, each by Horner's rule
-    value = low + u * (slope_low + u * (b + u * a))
-    first = (slope_low + u * (2.0 * b + 3.0 * u * a)) / width
-    return value, first, (2.0 * b + 6.0 * u * a) / width**2
+LAPSE_LIMITS = LapseLimits()
 
 
 class BlindShares(NamedTuple):
@@ -115,7 +83,7 @@ def log_likelihood(
     at = rivals + count_coordinates(lapse.noise)
     log_odds, slope_of_odds = lapse.log_odds, 0.0
     if utility_gap.size > at:
-        log_odds, slope_of_odds, _ = log_odds_at(lapse.table, utility_gap[at])
+        log_odds, slope_of_odds, _ = read_table(lapse.table, utility_gap[at])
     # each from its own exponential, as one minus a rate next to one has no digits left
     rate, attends = 1.0 / (1.0 + math.exp(-log_odds)), 1.0 / (1.0 + math.exp(log_odds))
     # weights of the labels, and from them q of every kind of decision
@@ -214,11 +182,11 @@ def add_logit_decisions(
             # P is one over the total: a lapse adds its share of one action
             attended = attends / total
             share = blind.shares[blind.of_decision[s]] if with_habits else 1.0 / actions
-            p = max(attended + rate * share, LAPSE_TABLE.least)
+            p = max(attended + rate * share, LAPSE_LIMITS.least)
             # one logarithm for many factors
             if weight[s] == 1.0:
                 product *= p
-                if product < LAPSE_TABLE.least_factor:
+                if product < LAPSE_LIMITS.least_factor:
                     result += math.log(product)
                     product = 1.0
             else:
@@ -255,22 +223,29 @@ def add_one_by_one(
     """Under any noise: each decision by itself, as if there were no others."""
     start, multiplicity, weight = rival_index
     with_slopes, with_habits = slope.size > 0, blind.shares.size > 0
-    begin, once, none = np.zeros(2, np.int64), np.ones(1), np.empty(0)
+    begin, once = np.zeros(2, np.int64), np.ones(1)
+    # one decision's gaps, and behind them the coordinates of the noise without lapses
+    rivals, coordinates = multiplicity.size, count_coordinates(noise)
+    own_gap = np.empty(workspace.gaps.size + coordinates)
+    own_slope = np.empty(own_gap.size if with_slopes else 0)
+    if with_slopes:
+        slope[rivals : rivals + coordinates] = 0.0
     result, by_log_odds = 0.0, 0.0
     for t in range(weight.size):
         low, high = start[t], start[t + 1]
         if low == high:
             continue
-        # views of this decision's part of all arrays
-        begin[1] = high - low
-        own = slope[low:high] if with_slopes else none
+        count = high - low
+        begin[1] = count
+        own_gap[:count] = utility_gap[low:high]
+        own_gap[count : count + coordinates] = utility_gap[rivals : rivals + coordinates]
         log_p = log_likelihood_without_lapses(
             noise,
-            utility_gap[low:high],
+            own_gap[: count + coordinates],
             RivalIndex(begin, multiplicity[low:high], once),
             workspace,
             -np.inf,
-            own,
+            own_slope[: count + coordinates],
         )
         actions = 1.0
         for j in range(low, high):
@@ -278,30 +253,19 @@ def add_one_by_one(
         # far below, P is nothing beside what lapses leave of it
         attended = attends * math.exp(log_p)
         share = blind.shares[blind.of_decision[t]] if with_habits else 1.0 / actions
-        p = max(attended + rate * share, LAPSE_TABLE.least)
+        p = max(attended + rate * share, LAPSE_LIMITS.least)
         result += weight[t] * math.log(p)
         # the terms that follow are not positive
         if result < floor:
             return -np.inf, 0.0
         if with_slopes:
             no_lapse = attended / p
-            for j in range(own.size):
-                own[j] *= weight[t] * no_lapse
+            scale = weight[t] * no_lapse
+            for j in range(count):
+                slope[low + j] = scale * own_slope[j]
+            for i in range(coordinates):
+                slope[rivals + i] += scale * own_slope[count + i]
             by_log_odds += weight[t] * (1.0 - no_lapse - rate)
             if with_habits:
                 blind.slopes[blind.of_decision[t]] += weight[t] * (1.0 - no_lapse)
     return result, by_log_odds
-
-
-@compiled
-def rates_at(table: Floats, z: Floats, out: Floats) -> None:
-    """Write the rate of lapses at each of the coordinates z (n,) into out (n,)."""
-    for i in range(z.size):
-        log_odds, _, _ = log_odds_at(table, z[i])
-        out[i] = 1.0 / (1.0 + math.exp(-log_odds))
-
-
-@compiled
-def write_log_odds(table: Floats, z: float, out: Floats) -> None:
-    """Write m(z) and its first and second derivative into out (3,)."""
-    out[0], out[1], out[2] = log_odds_at(table, z)

@@ -31,7 +31,7 @@ from numba import types
 from numba.extending import NativeValue, models, overload, register_model, typeof_impl, unbox
 
 from revealed._types import Floats, Ints
-from revealed.kernels import logit
+from revealed.kernels import logit, student
 from revealed.kernels._compile import NO_WRAPPERS, compile_formula, compiled_within
 from revealed.kernels.habit import UNIFORM, HabitIndex
 
@@ -60,16 +60,27 @@ class NoiseKind:
         """Whether it is logit noise, which has loops of its own (`choice_logit.py`)."""
         return self.log_probability is logit.log_probability
 
+    @property
+    def is_student(self) -> bool:
+        """Whether it is Student noise, which has loops of its own (`choice_student.py`)."""
+        return self.log_probability is student.log_probability
+
+
+# Of a noise without coordinates. Loops are compiled for its type, whatever its size is.
+NO_TABLE = np.empty((2, 0))
+
 
 class NoiseArguments(NamedTuple):
     """A noise as loops take it.
 
     kind: None for normal noise. parameters: (p,) the numbers that its formula has, such as degrees
-    of freedom.
+    of freedom. table: (2, n) from the coordinate of one that is not known to its logarithm
+    (`coordinate_table.py`); (2, 0) where all are known.
     """
 
     kind: NoiseKind | None
     parameters: Floats
+    table: Floats = NO_TABLE
 
     @property
     def is_normal(self) -> bool:
@@ -80,6 +91,11 @@ class NoiseArguments(NamedTuple):
     def is_logit(self) -> bool:
         """Whether choices follow the logit model."""
         return self.kind is not None and self.kind.is_logit
+
+    @property
+    def is_student(self) -> bool:
+        """Whether each decision has a scale of its own."""
+        return self.kind is not None and self.kind.is_student
 
     @property
     def is_log_concave(self) -> bool:
@@ -148,11 +164,17 @@ def identify_noise(noise: NoiseArguments | LapseArguments) -> list[Any]:
         return [*identify_noise(noise.noise), "lapse", noise.table, *of_habits]
     if noise.kind is None:
         return []
-    return [noise.kind.name, noise.kind.digest, noise.parameters]
+    unknown = [noise.table] if count_coordinates(noise) else []
+    return [noise.kind.name, noise.kind.digest, noise.parameters, *unknown]
 
 
 AnyNoise = NoiseArguments | LapseArguments
 """Noise of independent actions as loops take it."""
+
+
+def without_lapses(noise: AnyNoise) -> NoiseArguments:
+    """The noise of choices that are no lapses."""
+    return noise.noise if isinstance(noise, LapseArguments) else noise
 
 
 def has_lapses(noise: Any) -> bool:
@@ -164,7 +186,7 @@ def count_coordinates(noise: AnyNoise) -> int:
     """How many coordinates a noise has that is not known; they come after those of the value."""
     if isinstance(noise, LapseArguments):
         return count_coordinates(noise.noise) + noise.coordinates
-    return 0
+    return 1 if noise.table.shape[1] > 0 else 0
 
 
 @overload(count_coordinates, strict=False)  # type: ignore[untyped-decorator]
@@ -173,7 +195,13 @@ def _count_coordinates(noise: Any) -> Any:
         count: int = count_coordinates(noise.noise) + noise.coordinates
         return count
 
-    return with_lapses if has_lapses(noise) else (lambda noise: 0)
+    def without_lapses(noise: Any) -> int:
+        return 1 if noise.table.shape[1] > 0 else 0
+
+    if has_lapses(noise):
+        return with_lapses
+    # normal noise is always known
+    return without_lapses if formula_of(noise) else (lambda noise: 0)
 
 
 @compiled_within

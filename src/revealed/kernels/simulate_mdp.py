@@ -14,6 +14,7 @@ def simulate_path(
     state: int,
     mean_utility: Floats,
     logit: bool,
+    df: float,
     lapse_rate: float,
     start: Ints,
     action_of_row: Ints,
@@ -28,14 +29,17 @@ def simulate_path(
     Rows start[x] to start[x + 1] belong to state x; row r is for action_of_row[r], is worth
     mean_utility[r] before noise, and leads to next_state[k] with probability[k] for k from
     indptr[r] to indptr[r + 1]: transition rows in compressed sparse form. logit: whether noise is
-    Gumbel's, or else standard normal. lapse_rate: how often an action is taken blindly.
+    Gumbel's, or else normal; df: of the scale of a decision's normal noise, 0 where that is one.
+    lapse_rate: how often an action is taken blindly.
     """
     for t in range(states.size):
         # The controller takes the action of largest utility, mean plus noise.
-        best, row = -np.inf, start[state]
+        best, row, scale = -np.inf, start[state], 1.0
+        if df > 0.0:
+            scale = math.sqrt(0.5 * df / rng.standard_gamma(0.5 * df))
         for p in range(start[state], start[state + 1]):
             noise = -math.log(rng.standard_exponential()) if logit else rng.standard_normal()
-            w = mean_utility[p] + noise
+            w = mean_utility[p] + scale * noise
             if w > best:
                 best, row = w, p
         # now and then it does not look; nothing is drawn where it always does

@@ -12,7 +12,7 @@ from revealed._types import Bools, Floats, Ints
 from revealed._validation import check_finite
 from revealed.data.decisions import Rows
 from revealed.data.labels import to_positions
-from revealed.kernels.noise import NORMAL, NoiseArguments
+from revealed.kernels.noise import NORMAL, NoiseArguments, count_coordinates
 from revealed.models.lapse import KnownLapse
 
 
@@ -220,8 +220,8 @@ def check_noise(noise: Any) -> NoiseArguments | None:
             "nobody counts on lapses, so that they are no part of a reward; give the noise without "
             "them, such as rv.LogitNoise()"
         )
-    law = noise.kernel() if hasattr(noise, "kernel") else None
-    if not isinstance(law, NoiseArguments) or not (law.is_normal or law.is_logit):
+    law = _law_of(noise)
+    if law is None or not (law.is_normal or law.is_logit):
         raise ValueError(
             "noise must be True, False, rv.NormalNoise() or rv.LogitNoise(), whose expected "
             f"maximum is known; it is {noise!r}"
@@ -229,21 +229,32 @@ def check_noise(noise: Any) -> NoiseArguments | None:
     return law
 
 
-def check_noise_and_lapses(noise: Any) -> tuple[NoiseArguments | None, float]:
-    """The law of a controller's noise, and how often it chooses blindly.
+def check_simulated_noise(noise: Any) -> tuple[NoiseArguments | None, float]:
+    """The law of a controller's noise, which is only drawn, and how often it chooses blindly.
 
-    noise: as in `check_noise`, or with lapses at a known rate.
+    noise: as in `check_noise`, Student noise of known df, or either with lapses at a known rate.
     """
     if getattr(noise, "lapse", None) is not None:
         raise ValueError(
             "a controller lapses at a known rate: give rv.KnownLapse(noise, rate) in place of a "
             "noise whose rate is to be inferred"
         )
-    if not isinstance(noise, KnownLapse):
+    if isinstance(noise, KnownLapse):
+        if noise.habit is not None or noise.rate.ndim > 0:
+            raise ValueError(
+                "a controller lapses at one rate, each action as likely as another: give "
+                "rv.KnownLapse(noise, rate) with one number and without habits"
+            )
+        return check_simulated_noise(noise.without_lapses)[0], float(noise.rate)
+    law = _law_of(noise)
+    if law is None or not law.is_student:
         return check_noise(noise), 0.0
-    if noise.habit is not None or noise.rate.ndim > 0:
-        raise ValueError(
-            "a controller lapses at one rate, each action as likely as another: give "
-            "rv.KnownLapse(noise, rate) with one number and without habits"
-        )
-    return check_noise(noise.without_lapses), float(noise.rate)
+    if count_coordinates(law):
+        raise ValueError(f"noise is drawn with known df; give a number in {noise!r}")
+    return law, 0.0
+
+
+def _law_of(noise: Any) -> NoiseArguments | None:
+    """The law of a noise without lapses; None where it has lapses, or is none."""
+    law = noise.kernel() if hasattr(noise, "kernel") else None
+    return law if isinstance(law, NoiseArguments) else None

@@ -50,7 +50,7 @@ from revealed.mdp.checks import (
     check_discount,
     check_finite_table,
     check_noise,
-    check_noise_and_lapses,
+    check_simulated_noise,
     check_transition_rows,
     positions_among_available,
     split_value,
@@ -246,8 +246,9 @@ class MDP:
         action_reward
             (M,) where they are not behind the value; default none.
         noise
-            Of the utilities: ``rv.LogitNoise()``, or ``rv.KnownLapse(rv.LogitNoise(), 0.05)`` for
-            a controller who now and then chooses blindly; default normal noise.
+            Of the utilities: ``rv.LogitNoise()`` or ``rv.StudentNoise()``, or
+            ``rv.KnownLapse(rv.LogitNoise(), 0.05)`` for a controller who now and then chooses
+            blindly; default normal noise.
 
         Returns
         -------
@@ -255,7 +256,7 @@ class MDP:
             `states` and `actions`, (length,) positions; where the path has ended before, fewer,
             and one state more than actions.
         """
-        rng, (law, lapse_rate) = as_generator(seed), check_noise_and_lapses(noise)
+        rng, (law, lapse_rate) = as_generator(seed), check_simulated_noise(noise)
         check_count("length", length)
         if law is None:
             raise ValueError("a controller without noise is no part of simulate; see MDP.policy")

@@ -45,6 +45,7 @@ def walk(
         state,
         utilities,
         noise.is_logit,
+        float(noise.parameters[0]) if noise.is_student else 0.0,
         lapse_rate,
         begin,
         offered,

@@ -39,11 +39,11 @@ from revealed.models.correlated_noise import (
 )
 from revealed.models.groups import Groups, Hierarchical, Pooled, Separate
 from revealed.models.habit import ResolvedHabit, resolve_habit, with_habits
-from revealed.models.lapse import with_noise_coordinates
 from revealed.models.noise import Noise, NormalNoise
+from revealed.models.noise_coordinates import with_noise_coordinates
 from revealed.models.noise_draws import lapse_parameters, name_draws_of_groups, name_noise
 from revealed.models.priors import DEFAULT_SD, Flat, Normal, Prior, ResolvedPrior, resolve_prior
-from revealed.models.propriety import refuse_improper
+from revealed.models.propriety import refuse_flat_under, refuse_improper
 from revealed.models.transitions import (
     Dirichlet,
     Known,
@@ -71,9 +71,9 @@ class ChoiceModel:
         hierarchical groups, of the population's mean. Default: ``Normal(50.0)``, and
         ``Normal(10.0)`` of a population's mean.
     noise
-        ``NormalNoise()``, independent with variance one, or ``LogitNoise()``, each perhaps with
-        ``lapse=Lapse()``; another ``Noise`` with a formula of its own; or
-        ``CorrelatedNoise(base=...)``, with a covariance of labelled actions that is inferred.
+        ``NormalNoise()``, independent with variance one, ``LogitNoise()``, or ``StudentNoise()``
+        with heavy tails, each perhaps with ``lapse=Lapse()``; another ``Noise`` with a formula of
+        its own; or ``CorrelatedNoise(base=...)``, with an inferred covariance of labelled actions.
     groups
         ``Pooled()``, ``Separate()`` or ``Hierarchical()``; the data say who decided.
     transitions
@@ -106,11 +106,8 @@ class ChoiceModel:
             given = getattr(self, name)
             if not isinstance(given, kinds):
                 raise ValueError(f"{name} must be {example}; it is {given!r}")
-        if isinstance(self.prior, Flat) and getattr(self.noise, "lapse", None) is not None:
-            raise ValueError(
-                "with lapses a flat prior is always improper: any choice may have been a lapse, so "
-                "that none bounds the value; give prior=rv.Normal(sd)"
-            )
+        if isinstance(self.prior, Flat):
+            refuse_flat_under(self.noise)
         lapse = getattr(self.noise, "lapse", None)
         if lapse is not None and lapse.by == "group" and not isinstance(self.groups, Hierarchical):
             raise ValueError(
@@ -151,7 +148,8 @@ class ChoiceModel:
             return self._resolve_trajectories(data)
         if isinstance(data, ParquetDecisions) and count_coordinates(self._kernel):
             raise ValueError(
-                "a folder of files is fitted without lapses; read its decisions into memory"
+                "a folder of files is fitted without lapses, and with known df; read its decisions "
+                "into memory"
             )
         # offers without choices say nothing of the value
         if isinstance(data, Decisions):
@@ -329,6 +327,8 @@ class ResolvedChoiceModel:
             found.append(Parameter("value", ("coefficient",), coefficient))
         if self.prior.scale is not None:
             found.append(Parameter("prior_sd"))
+        if count_coordinates(self.law):
+            found.append(Parameter("df"))
         if isinstance(self.kernel, LapseArguments):
             found += lapse_parameters(self.coefficients.names, self.groups, self.own_coordinates)
         if self.habit is not None:

@@ -15,6 +15,7 @@ from revealed.models.lapse import Beta, Lapse
 from revealed.models.noise import LogitNoise, Noise, NormalNoise
 from revealed.models.priors import Flat, HalfStudentT, Normal
 from revealed.models.ranking import RankingModel
+from revealed.models.student import Gamma, StudentNoise
 from revealed.models.transitions import Dirichlet, Known
 
 PARTS: dict[str, Any] = {
@@ -27,6 +28,8 @@ PARTS: dict[str, Any] = {
         HalfStudentT,
         NormalNoise,
         LogitNoise,
+        StudentNoise,
+        Gamma,
         Lapse,
         Beta,
         CorrelatedNoise,

@@ -9,12 +9,17 @@ import numpy as np
 from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.kernels import choice
-from revealed.kernels.noise import NoiseArguments
 from revealed.models.correlated_noise import NoiseCovariance
 from revealed.models.ghk_probabilities import ghk_log_probabilities, normalise
 from revealed.models.lapse import KnownLapse
 from revealed.models.likelihood import log_likelihood, mean_utilities
-from revealed.models.noise import KnownNoise, Noise, as_kernel, law_of
+from revealed.models.noise import KnownNoise, Noise, NormalNoise, as_kernel
+from revealed.models.student import (
+    StudentDraws,
+    StudentNoise,
+    add_student_probabilities,
+    df_of_draws,
+)
 
 
 @dataclass(frozen=True)
@@ -47,12 +52,17 @@ class ProbabilityLimits:
     smallest_of_normal: float = 4e-3
     smallest: float = 1e-290
 
-    def smallest_under(self, noise: NoiseArguments) -> float:
+    def smallest_under(self, noise: Noise | None) -> float:
         """The smallest probability whose logarithm can be taken, under this noise."""
-        return self.smallest_of_normal if noise.is_normal else self.smallest
+        return self.smallest_of_normal if is_mixture_of_normals(noise) else self.smallest
 
 
 LIMITS = ProbabilityLimits()
+
+
+def is_mixture_of_normals(noise: Noise | None) -> bool:
+    """Whether probabilities are made of those of normal noise; None is normal noise."""
+    return noise is None or isinstance(noise, NormalNoise | StudentNoise | StudentDraws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,18 +95,16 @@ class DrawnProbabilities:
             elif isinstance(self.noise, KnownLapse):
                 self._add_with_lapses(some, mu, draws[now], batch[now], out)
             else:
-                kernel = as_kernel(self.noise)
-                choice.add_probabilities(kernel, mu, some.start, batch[now], out)
+                _add_independent(self.noise, mu, some.start, draws[now], batch[now], out)
 
     def _add_with_lapses(
         self, some: Decisions, mu: Floats, draws: Ints, batch: Ints, out: Floats
     ) -> None:
         """The same with lapses, at the rate of each draw."""
         assert isinstance(self.noise, KnownLapse)
-        kernel, columns = law_of(self.noise), np.arange(len(draws))
         # rates differ between draws, so that probabilities are mixed before they are added
-        own = np.zeros((len(mu), len(draws)))
-        choice.add_probabilities(kernel, mu, some.start, columns, own)
+        own, columns = np.zeros((len(mu), len(draws))), np.arange(len(draws))
+        _add_independent(self.noise.without_lapses, mu, some.start, draws, columns, own)
         noise = self.noise.of_draws(draws)
         mixed = noise.mix(own.T, noise.shares(some))
         for b, column in zip(batch.tolist(), mixed, strict=True):
@@ -120,6 +128,17 @@ class DrawnProbabilities:
             out[:, b] += normalise(some, logs)
 
 
+def _add_independent(
+    noise: Noise | None, mu: Floats, start: Ints, draws: Ints, batch: Ints, out: Floats
+) -> None:
+    """Add the probability of every action under draw draws[s] to column batch[s] of out (P, B)."""
+    df = None if noise is None else df_of_draws(noise, draws)
+    if df is None:
+        choice.add_probabilities(as_kernel(noise), mu, start, batch, out)
+    else:
+        add_student_probabilities(df, mu, start, batch, out)
+
+
 def log_probabilities_of_choices(d: Decisions, values: Floats, noise: KnownNoise | None) -> Floats:
     """(S, T) the log probability of each choice under each draw, to a part in 50,000 at least.
 
@@ -128,7 +147,7 @@ def log_probabilities_of_choices(d: Decisions, values: Floats, noise: KnownNoise
     if isinstance(noise, KnownLapse):
         without = log_probabilities_of_choices(d, values, noise.without_lapses)
         return noise.log_mix(without, noise.shares_of_choices(d))
-    if isinstance(noise, NoiseCovariance) or not as_kernel(noise).is_normal:
+    if isinstance(noise, NoiseCovariance) or not is_mixture_of_normals(noise):
         return log_likelihood(d, values, noise)
     out = np.empty((len(values), len(d)))
     # with very many actions the one that was chosen is cheaper alone

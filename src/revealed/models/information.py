@@ -12,7 +12,9 @@ from revealed.data.decisions import Decisions
 from revealed.kernels import choice, choice_logit
 from revealed.kernels.choice_formula import write_information
 from revealed.kernels.choice_information import add_information_dense, add_information_sparse
-from revealed.kernels.noise import AnyNoise, LapseArguments, NoiseArguments
+from revealed.kernels.choice_student import write_df_slopes
+from revealed.kernels.coordinate_table import table_values
+from revealed.kernels.noise import AnyNoise, LapseArguments, NoiseArguments, without_lapses
 from revealed.models.habit import HabitDerivatives
 
 
@@ -107,6 +109,28 @@ def _information_with_lapses(
     g, w = _decision_slopes(d, chosen_row, mu, noise)
     without = information_matrix(d, chosen_row, mu, weight * w, noise.noise)
     return without - g.T @ ((weight * w * (1.0 - w))[:, None] * g)
+
+
+def df_slope(
+    d: Decisions,
+    chosen_row: Ints,
+    mu: Floats,
+    weight: Floats,
+    noise: AnyNoise,
+    known: AnyNoise,
+    z: float,
+) -> float:
+    """The slope of the weighted log-likelihood in the coordinate z of degrees of freedom.
+
+    known: the noise at all its coordinates.
+    """
+    slopes = np.empty(len(d))
+    write_df_slopes(without_lapses(known).parameters[0], mu, d.start, chosen_row, slopes)
+    # a choice that was probably a lapse says little of the noise
+    if isinstance(known, LapseArguments):
+        slopes *= _decision_slopes(d, chosen_row, mu, known).attends
+    slope_of_log = table_values(without_lapses(noise).table, np.asarray(z))[1]
+    return float(slope_of_log * (weight @ slopes))
 
 
 def coordinate_derivatives(

@@ -18,15 +18,13 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.special import betaincinv, betaln, ndtr
+from scipy.special import betaincinv, betaln, expit, ndtr
 
 from revealed._types import Floats, Ints
 from revealed._validation import check_positive
-from revealed.data.decisions import Block, Decisions
-from revealed.kernels.lapse import LAPSE_TABLE, rates_at, write_log_odds
-from revealed.kernels.noise import AnyNoise, LapseArguments
-from revealed.models.habit import check_habit, index_offers, label_positions, weights_of
+from revealed.data.decisions import Decisions
+from revealed.kernels.coordinate_table import TABLE, table_values
+from revealed.models.habit import check_habit, index_offers, label_positions
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ class Lapse:
 def _quantile_table(a: float, b: float) -> Floats:
     """(2, n) log odds of the beta quantile at Phi(z), and their derivative in z, at the nodes."""
     # the quantile function is smooth in normal quantiles, so that few nodes suffice
-    z = LAPSE_TABLE.nodes
+    z = TABLE.nodes
     # each from the side on which it is small, so that no digits are lost
     rate, rest = betaincinv(a, b, ndtr(z)), betaincinv(b, a, ndtr(-z))
     small = rate < 0.5
@@ -140,9 +138,12 @@ def _quantile_table(a: float, b: float) -> Floats:
 
 def rates_of(table: Floats, z: Floats) -> Floats:
     """The rate of lapses at each of the coordinates z, of any shape."""
-    out = np.empty(z.size)
-    rates_at(table, np.ascontiguousarray(z, dtype=np.float64).ravel(), out)
-    return out.reshape(z.shape)
+    return np.asarray(expit(table_values(table, z)[0]))
+
+
+def log_odds_and_slopes(table: Floats, z: float) -> Floats:
+    """(3,) the log odds of the rate at the coordinate z, and their first and second derivative."""
+    return table_values(table, np.asarray(z))
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,10 +201,11 @@ class KnownLapse:
         """The same with other draws (S', ...) in place of all that has draws (S, ...)."""
         # what is one number for all draws stays as it is
         rate = self.rate if self.rate.ndim == 0 else change(self.rate)
+        noise = self.noise.of_draws(change)
         if self.habit is None or self.weights.ndim == 1:
-            return KnownLapse(self.noise, rate, self.habit)
+            return KnownLapse(noise, rate, self.habit)
         changed = change(self.weights)
-        return KnownLapse(self.noise, rate, dict(zip(self.habit, changed.T, strict=True)))
+        return KnownLapse(noise, rate, dict(zip(self.habit, changed.T, strict=True)))
 
     def label_of_row(self, d: Decisions) -> Ints | None:
         """(P,) which of the labels each row has; None where lapses are uniform."""
@@ -251,49 +253,3 @@ def check_lapse(lapse: Any) -> None:
     """Refuse what is no `Lapse`; a class in place of an instance is the usual slip."""
     if lapse is not None and not isinstance(lapse, Lapse):
         raise ValueError(f"lapse must be rv.Lapse() or None; it is {lapse!r}")
-
-
-def at_coordinate(noise: AnyNoise, v: Floats) -> AnyNoise:
-    """The noise with the lapses that the last of v (K,) give it, where these are unknown."""
-    if not isinstance(noise, LapseArguments) or noise.coordinates == 0:
-        return noise
-    # the coordinate of the rate, then those of habits
-    z = v[len(v) - noise.coordinates :]
-    log_odds = float(log_odds_and_slopes(noise.table, float(z[0]))[0])
-    habit = noise.habit._replace(weights=weights_of(z[1:]))
-    return noise._replace(coordinates=0, log_odds=log_odds, habit=habit)
-
-
-def log_odds_and_slopes(table: Floats, z: float) -> Floats:
-    """(3,) the log odds of the rate at the coordinate z, and their first and second derivative."""
-    out = np.empty(3)
-    write_log_odds(table, z, out)
-    return out
-
-
-def with_noise_coordinates(d: Decisions, count: int, of_row: Ints | None = None) -> Decisions:
-    """The decisions with so many columns of zeros more, which stand for coordinates of the noise.
-
-    Utilities do not depend on these coefficients, but everything that moves coefficients moves them
-    too. of_row: (P,) labels of the actions as numbers, where habits are learnt.
-    """
-    if count == 0:
-        return d
-    # dense rows stay dense, and sparse ones sparse
-    zeros = sp.csr_array((d.rows.shape[0], count))
-    rows = (
-        sp.csr_array(sp.hstack([d.rows, zeros]))
-        if sp.issparse(d.rows)
-        else np.hstack([d.rows, zeros.toarray()])
-    )
-    # a feature may be called whatever a user likes, and no name may stand there twice
-    names = (f"noise {i}" for i in range(count + len(d.names)))
-    free = [name for name in names if name not in d.names][:count]
-    return Decisions(
-        rows,
-        d.start,
-        d.chosen_row - d.start[:-1],
-        names=[*d.names, *free],
-        actions=of_row,
-        blocks=[*d.blocks, Block("noise", count)],
-    )

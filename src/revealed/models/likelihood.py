@@ -9,7 +9,7 @@ normal prior there is exactly one mode. Another law of the noise has a formula o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,14 +20,16 @@ from revealed._types import Bools, Floats, Ints
 from revealed.data.decisions import Decisions, Rows
 from revealed.kernels import choice
 from revealed.kernels.interrupt import raise_if_stopping
-from revealed.kernels.noise import NORMAL, AnyNoise, LapseArguments
+from revealed.kernels.noise import NORMAL, AnyNoise
 from revealed.models.correlated_noise import NoiseCovariance
+from revealed.models.derivatives import minus_hessian, value_and_gradient
 from revealed.models.ghk_probabilities import ghk_log_probabilities, normalise
 from revealed.models.habit import bind_habits
-from revealed.models.information import coordinate_derivatives, information_matrix
-from revealed.models.lapse import KnownLapse, at_coordinate, log_odds_and_slopes
+from revealed.models.lapse import KnownLapse
 from revealed.models.noise import KnownNoise, Noise, as_kernel
+from revealed.models.noise_coordinates import at_coordinate
 from revealed.models.priors import ResolvedPrior
+from revealed.models.student import StudentDraws
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def log_likelihood(d: Decisions, v: Any, noise: KnownNoise | None = None) -> Flo
         for s, logs in _by_ghk(d, draws, noise, wanted, noise.points):
             out[s] = logs[chosen_row]
     else:
-        _write_log_likelihoods(d, draws, as_kernel(noise), out)
+        _write_log_likelihoods(d, draws, _kernels_of_draws(noise), out)
     return out if np.ndim(v) == 2 else out[0]
 
 
@@ -128,9 +130,9 @@ def choice_probabilities(d: Decisions, v: Any, noise: KnownNoise | None = None) 
         for s, logs in _by_ghk(d, draws, noise, every_row, noise.points):
             out[s] = normalise(d, logs)
     else:
-        kernel = as_kernel(noise)
+        kernel_of = _kernels_of_draws(noise)
         for s, mu in _mean_utilities(d, draws):
-            choice.all_probabilities(kernel, mu, d.start, out[s])
+            choice.all_probabilities(kernel_of(s), mu, d.start, out[s])
     return out if np.ndim(v) == 2 else out[0]
 
 
@@ -141,11 +143,21 @@ def _by_ghk(
     return ghk_log_probabilities(d, _mean_utilities(d, draws), len(draws), noise, wanted, points)
 
 
-def _write_log_likelihoods(d: Decisions, draws: Floats, noise: AnyNoise, out: Floats) -> None:
+def _kernels_of_draws(noise: Noise | None) -> Callable[[int], AnyNoise]:
+    """What gives the noise of each draw as compiled loops take it; None is normal noise."""
+    if isinstance(noise, StudentDraws):
+        return noise.kernel_of_draw
+    kernel = as_kernel(noise)
+    return lambda s: kernel
+
+
+def _write_log_likelihoods(
+    d: Decisions, draws: Floats, noise_of: Callable[[int], AnyNoise], out: Floats
+) -> None:
     """Write the log probability of each choice under each draw into out (S, T)."""
     start, chosen_row, write = d.start, d.chosen_row, choice.log_probabilities
     for s, mu in _mean_utilities(d, draws):
-        write(at_coordinate(noise, draws[s]), mu, start, chosen_row, out[s])
+        write(at_coordinate(noise_of(s), draws[s]), mu, start, chosen_row, out[s])
 
 
 def derivatives(
@@ -187,7 +199,7 @@ def posterior_mode(
 
     def log_posterior(v: Floats) -> float:
         logs = np.empty((1, len(d)))
-        _write_log_likelihoods(d, v[None], noise, logs)
+        _write_log_likelihoods(d, v[None], lambda s: noise, logs)
         return float(logs[0] @ times + resolved_prior.log_density(v))
 
     for _ in range(NEWTON.max_steps):
@@ -346,23 +358,10 @@ def _derivatives(
 
     Gradient and minus Hessian of the weighted one.
     """
-    # The gradient by utility, and then by coefficient through the rows.
     ((_, mu),) = _mean_utilities(d, v[None])
-    slopes, known = np.empty(len(mu)), at_coordinate(noise, v)
-    value = choice.log_likelihood_and_gradient(known, mu, d.start, chosen_row, slopes)
-    gradient = d.rows.T @ (np.repeat(weight, d.sizes) * slopes)
+    value, gradient = value_and_gradient(d, chosen_row, mu, v, weight, noise)
     raise_if_stopping()
-    information = information_matrix(d, chosen_row, mu, weight, known)
-    if isinstance(noise, LapseArguments) and noise.coordinates:
-        assert isinstance(known, LapseArguments)
-        own = slice(len(v) - noise.coordinates, None)
-        of_map = log_odds_and_slopes(noise.table, float(v[own][0]))[1:]
-        gradient[own], mixed = coordinate_derivatives(
-            d, chosen_row, mu, weight, known, of_map, v[own][1:]
-        )
-        information[own] = mixed
-        information[:, own] = mixed.T
-    return value, gradient, information
+    return value, gradient, minus_hessian(d, chosen_row, mu, v, weight, noise)
 
 
 def _newton_step(information: Floats, gradient: Floats) -> tuple[Floats, float]:

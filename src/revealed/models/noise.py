@@ -9,6 +9,7 @@ choice. Noise with a covariance stands in `correlated_noise.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,6 +25,7 @@ from revealed.kernels.noise import (
     AnyNoise,
     LapseArguments,
     NoiseArguments,
+    count_coordinates,
     make_kind,
 )
 from revealed.models.correlated_noise import NoiseCovariance
@@ -102,6 +104,25 @@ class Noise:
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
         """Independent draws of one action's noise."""
         raise NotImplementedError(f"{self.name} noise cannot be drawn")
+
+    def sample_decisions(
+        self, rng: np.random.Generator, shape: tuple[int, int], decision: Ints, draws: Ints
+    ) -> Floats:
+        """(n, P) noise of P actions under n draws.
+
+        decision: (P,) which decision each of the actions belongs to. draws: (n,) their positions
+        among all draws.
+        """
+        # actions of one decision have nothing in common unless a noise says so
+        return self.sample(rng, shape)
+
+    def of_draws(self, change: Callable[[Floats], Floats]) -> Noise:
+        """The same with other draws (S',) in place of all that has draws (S,): nothing has any."""
+        return self
+
+    def kernel_of_draw(self, s: int) -> AnyNoise:
+        """As compiled loops take it, at draw s: the same for all of them."""
+        return self.kernel()
 
     def kernel(self) -> AnyNoise:
         """The noise as compiled loops take it, with its lapses."""
@@ -220,11 +241,12 @@ KnownNoise = Noise | KnownLapse | NoiseCovariance
 """What probabilities and predictions take for a noise; with draws of what was inferred of it."""
 
 
-def law_of(noise: Noise | KnownLapse | None) -> NoiseArguments:
-    """The law of choices that are no lapses, as compiled loops take it; None is normal noise."""
-    if noise is None:
-        return NORMAL
-    return noise.noise.law() if isinstance(noise, KnownLapse) else noise.law()
+def without_lapses(noise: Noise | KnownLapse | None) -> Noise:
+    """The noise of choices that are no lapses; None is normal noise."""
+    if isinstance(noise, KnownLapse):
+        attending: Noise = noise.noise
+        return attending
+    return NormalNoise() if noise is None else noise
 
 
 def label_of_row(noise: KnownNoise | None, d: Decisions) -> Ints | None:
@@ -247,4 +269,7 @@ def as_kernel(noise: Noise | KnownLapse | None) -> AnyNoise:
         raise ValueError(
             "the rate of lapses is not known here; give rv.KnownLapse(noise, rate), or draws of it"
         )
-    return noise.kernel()
+    kernel = noise.kernel()
+    if count_coordinates(kernel):
+        raise ValueError(f"df is not known here, as it is inferred; give a number in {noise!r}")
+    return kernel

@@ -15,18 +15,31 @@ from collections.abc import Hashable, Mapping
 import numpy as np
 
 from revealed._types import Floats
-from revealed.kernels.noise import AnyNoise, LapseArguments
+from revealed.kernels.noise import (
+    AnyNoise,
+    LapseArguments,
+    count_coordinates,
+    without_lapses,
+)
 from revealed.models.base import Parameter
 from revealed.models.habit import habits_of
 from revealed.models.lapse import rates_of
+from revealed.models.noise_coordinates import parameters_at
 
 
 def name_noise(kernel: AnyNoise, z: Floats) -> dict[str, Floats]:
-    """What users see of the noise, by name, from its coordinates z (..., C)."""
-    assert isinstance(kernel, LapseArguments)
+    """What users see of the noise, by name, from its coordinates z (..., C).
+
+    Those of the noise without lapses may be left out.
+    """
+    law, named = without_lapses(kernel), dict[str, Floats]()
+    if count_coordinates(law) and z.shape[-1] == count_coordinates(kernel):
+        named["df"] = parameters_at(law, z[..., 0])
+    if not isinstance(kernel, LapseArguments):
+        return named
     # behind the rate stand the coordinates of habits, one for each label
     at = z.shape[-1] - kernel.coordinates
-    named = {"lapse": rates_of(kernel.table, z[..., at])}
+    named |= {"lapse": rates_of(kernel.table, z[..., at])}
     return named | {"habit": habits_of(z[..., at + 1 :])} if kernel.has_habits else named
 
 
@@ -42,8 +55,10 @@ def name_draws_of_groups(
     shared = named.pop("noise", np.empty((*value.shape[:-2], 0)))
     if own == 0:
         return named | name_noise(kernel, shared)
-    repeated = np.repeat(shared[..., None, :], value.shape[-2], axis=-2)
-    named |= name_noise(kernel, np.concatenate([repeated, value[..., width:]], axis=-1))
+    named |= name_noise(kernel, value[..., width:])
+    # degrees of freedom are those of all groups
+    if count_coordinates(without_lapses(kernel)):
+        named["df"] = parameters_at(without_lapses(kernel), shared[..., 0])
     mean, covariance = named["population_mean"], named["population_covariance"]
     named["value"] = np.ascontiguousarray(value[..., :width])
     named["population_mean"] = np.ascontiguousarray(mean[..., :width])

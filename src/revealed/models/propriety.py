@@ -20,6 +20,7 @@ was not seen, it has no edges: some order of the tied contradicts no direction.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,6 +32,7 @@ from revealed.data.rankings import Rankings
 from revealed.kernels.noise import AnyNoise, LapseArguments
 from revealed.models.coordinates import coordinates
 from revealed.models.priors import ResolvedPrior
+from revealed.models.student import StudentNoise
 
 
 def refuse_flat_prior(resolved_prior: ResolvedPrior, noise: AnyNoise) -> None:
@@ -331,6 +333,20 @@ def _list_names(players: Ints, names: tuple[str, ...], shown: int = 3) -> str:
     if len(players) > shown:
         listed.append(f"{len(players) - shown} more")
     return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
+
+
+def refuse_flat_under(noise: Any) -> None:
+    """Refuse a noise under which no decisions make a flat prior a posterior to be relied on."""
+    if getattr(noise, "lapse", None) is not None:
+        raise ValueError(
+            "with lapses a flat prior is always improper: any choice may have been a lapse, so "
+            "that none bounds the value; give prior=rv.Normal(sd)"
+        )
+    if isinstance(noise, StudentNoise):
+        raise ValueError(
+            "under Student noise a flat prior is refused: far out the likelihood falls like a "
+            "power, too slowly to be sure of a proper posterior; give prior=rv.Normal(sd)"
+        )
 
 
 def refuse_improper(d: Decisions, prior: ResolvedPrior) -> None:

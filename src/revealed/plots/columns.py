@@ -63,6 +63,8 @@ def column_kinds(post: Posterior) -> list[Kind]:
         add("value", count)
     if "prior_sd" in post.draws:
         add("prior sd", 1, main=False, low=0.0)
+    if "df" in post.draws:
+        add("degrees of freedom", 1, main=False, low=1.0)
     if "lapse" in post.draws:
         add("rate of lapses", 1, main=False, low=0.0, high=1.0)
     if "population_noise_mean" in post.draws:

@@ -110,6 +110,10 @@ class ChoicePosterior(Posterior):
             draws.append(self.draws["prior_sd"][:, :, None])
             names.append("(prior sd)")
             fixed.append(np.zeros(1, np.bool_))
+        if "df" in self.draws:
+            draws.append(self.draws["df"][:, :, None])
+            names.append("(df)")
+            fixed.append(np.zeros(1, np.bool_))
         # of all that is unknown, the rate may have two modes: it must be looked at too
         if "lapse" in self.draws:
             draws.append(self.draws["lapse"][:, :, None])

@@ -15,6 +15,7 @@ from revealed.models.correlated_noise import NoiseCovariance, ResolvedNoise
 from revealed.models.habit import bind_habits, kinds_of_offers, label_positions
 from revealed.models.lapse import KnownLapse
 from revealed.models.noise import KnownNoise, Noise
+from revealed.models.student import StudentDraws
 from revealed.results.base import Columns, Posterior
 
 
@@ -29,12 +30,13 @@ def resolved_noise(post: Posterior) -> ResolvedNoise:
 def drawn_noise(post: Posterior) -> KnownNoise:
     """The law of the noise.
 
-    With a covariance or lapses, the draws of that, chains one after the other.
+    With a covariance, lapses or degrees of freedom that were inferred, the draws of that, chains
+    one after the other.
     """
     assert isinstance(post.model, ChoiceModel)
     if isinstance(post.model.noise, Noise):
-        noise = post.model.noise
-        if noise.lapse is None:
+        noise = drawn_law(post)
+        if post.model.noise.lapse is None:
             return noise
         # every draw has a rate and habits of its own
         labels = () if post.resolved.habit is None else post.resolved.habit.labels
@@ -47,15 +49,27 @@ def drawn_noise(post: Posterior) -> KnownNoise:
     )
 
 
+def drawn_law(post: Posterior) -> Noise:
+    """The noise of choices that are no lapses, with draws of df where they were inferred."""
+    assert isinstance(post.model, ChoiceModel)
+    assert isinstance(post.model.noise, Noise)
+    return StudentDraws(post.stacked("df")) if "df" in post.draws else post.model.noise
+
+
+def law_at_mean(post: Posterior) -> Noise:
+    """The same with df at its posterior mean."""
+    law = drawn_law(post)
+    return law.at_mean() if isinstance(law, StudentDraws) else law
+
+
 def kernel_at_mean(post: Posterior) -> AnyNoise:
-    """Independent noise as compiled loops take it, lapses at their posterior mean.
+    """Independent noise as compiled loops take it, lapses and df at their posterior mean.
 
     Habits know which labels each of the decisions of the posterior offers.
     """
     assert isinstance(post.model, ChoiceModel)
-    noise = post.model.noise
-    assert isinstance(noise, Noise)
-    if noise.lapse is None:
+    noise, lapse = law_at_mean(post), getattr(post.model.noise, "lapse", None)
+    if lapse is None:
         return noise.law()
     # a point that stands for all draws: identification looks at the curvature in one place
     rate, habit = float(post.draws["lapse"].mean()), post.resolved.habit

@@ -17,10 +17,10 @@ from revealed.kernels.noise import AnyNoise
 from revealed.models.choice import ChoiceModel
 from revealed.models.coordinates import coordinates
 from revealed.models.lapse import KnownLapse
-from revealed.models.noise import KnownNoise, as_kernel
+from revealed.models.noise import KnownNoise, Noise, as_kernel
 from revealed.models.noise_draws import name_noise
 from revealed.results.base import Columns, Posterior
-from revealed.results.drawn_noise import drawn_noise
+from revealed.results.drawn_noise import drawn_law, drawn_noise, law_at_mean
 
 
 class GroupDraws(NamedTuple):
@@ -41,14 +41,16 @@ def draws_of_group(post: Posterior, i: int) -> GroupDraws:
     if not has_own_noise(post):
         return GroupDraws(values, drawn_noise(post))
     assert isinstance(post.model, ChoiceModel)
-    return GroupDraws(values, KnownLapse(post.model.noise, post.stacked("lapse")[:, i]))
+    return GroupDraws(values, KnownLapse(drawn_law(post), post.stacked("lapse")[:, i]))
 
 
 def kernel_of_group(post: Posterior, i: int) -> AnyNoise:
     """Independent noise of the group at position i as loops take it, a rate at its mean."""
     noise = draws_of_group(post, i).noise
     if isinstance(noise, KnownLapse):
-        return as_kernel(KnownLapse(noise.noise, noise.rate.mean()))
+        return as_kernel(KnownLapse(law_at_mean(post), noise.rate.mean()))
+    if isinstance(noise, Noise):
+        return law_at_mean(post).kernel()
     found: AnyNoise = post.resolved.kernel
     return found
 
@@ -80,7 +82,7 @@ def draw_new_group(post: Posterior, rng: np.random.Generator) -> GroupDraws:
         return GroupDraws(values, drawn_noise(post))
     noise = post.draws["population_noise_mean"] + offset[..., free:]
     rate = name_noise(post.resolved.kernel, noise)["lapse"]
-    return GroupDraws(values, KnownLapse(post.model.noise, rate.ravel()))
+    return GroupDraws(values, KnownLapse(drawn_law(post), rate.ravel()))
 
 
 def lapse_columns(post: Posterior) -> Columns:

@@ -28,6 +28,7 @@ from revealed.models.groups import Pooled
 from revealed.models.likelihood import log_likelihood, posterior_mode
 from revealed.models.noise import LogitNoise, NormalNoise
 from revealed.models.priors import Normal, ResolvedPrior, resolve_prior
+from revealed.models.student import StudentNoise
 from revealed.results.base import Columns, Posterior
 from revealed.results.choice import ChoicePosterior, fixed_coefficients
 from revealed.results.drawn_noise import (
@@ -120,6 +121,9 @@ class HierarchicalPosterior(Posterior):
         if "prior_sd" in self.draws:
             draws = np.concatenate([draws, self.draws["prior_sd"][:, :, None]], axis=2)
             names, fixed = (*names, "(prior sd)"), np.append(fixed, False)
+        if "df" in self.draws:
+            draws = np.concatenate([draws, self.draws["df"][:, :, None]], axis=2)
+            names, fixed = (*names, "(df)"), np.append(fixed, False)
         if "lapse" in self.draws:
             more = lapse_columns(self)
             draws = np.concatenate([draws, more.draws], axis=2)
@@ -179,18 +183,18 @@ class HierarchicalPosterior(Posterior):
         # one group has one rate of lapses, whether others have it too or not
         noise = self.model.noise
         if has_own_noise(self):
-            assert isinstance(noise, NormalNoise | LogitNoise)
+            assert isinstance(noise, NormalNoise | LogitNoise | StudentNoise)
             assert noise.lapse is not None
             noise = replace(noise, lapse=replace(noise.lapse, by="all", sd_scale=1.0))
         model = self.model.replace(prior=prior, groups=Pooled(), noise=noise)
-        drawn, own = (
-            {"value": self.draws["value"][:, :, i]},
-            self.decisions[self._decisions_of[label]],
-        )
+        drawn = {"value": self.draws["value"][:, :, i]}
+        own = self.decisions[self._decisions_of[label]]
         if isinstance(model.noise, CorrelatedNoise):
             drawn["noise_covariance"] = self.draws["noise_covariance"]
             model = model.replace(noise=self._noise_of(label, own))
-        elif model.noise.lapse is not None:
+        if "df" in self.draws:
+            drawn["df"] = self.draws["df"]
+        if getattr(model.noise, "lapse", None) is not None:
             rates = self.draws["lapse"]
             drawn["lapse"] = rates[:, :, i] if has_own_noise(self) else rates
         return ChoicePosterior(

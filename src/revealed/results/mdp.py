@@ -24,6 +24,7 @@ from revealed.mdp.process import MDP
 from revealed.models.choice import ChoiceModel
 from revealed.models.drawn_probabilities import LIMITS
 from revealed.models.lapse import KnownLapse
+from revealed.models.student import StudentNoise
 from revealed.models.transitions import Known
 from revealed.results.averaging import average_probabilities
 from revealed.results.base import Columns, Posterior
@@ -156,6 +157,10 @@ class MDPPosterior(Posterior):
         found: NoiseArguments = self.resolved.law
         return found
 
+    def _noise_of_draw(self, s: int) -> NoiseArguments:
+        """The same at draw s, which may have degrees of freedom of its own."""
+        return StudentNoise(self.stacked("df")[s]).law() if "df" in self.draws else self._noise
+
     @property
     def _lapses(self) -> KnownLapse | None:
         """The rates of lapses of all draws; None where there are no lapses."""
@@ -234,7 +239,7 @@ class MDPPosterior(Posterior):
         out = np.empty_like(self._utilities)
         # draw by draw: each has transitions of its own
         for s in range(len(out)):
-            all_probabilities(self._noise, self._utilities[s], self.mdp.start, out[s])
+            all_probabilities(self._noise_of_draw(s), self._utilities[s], self.mdp.start, out[s])
         sizes = np.diff(self.mdp.start)
         return out if self._lapses is None else self._lapses.mix(out, 1.0 / np.repeat(sizes, sizes))
 
@@ -272,8 +277,8 @@ class MDPPosterior(Posterior):
 
         def add(which: Ints, draws: Ints, batch: Ints, out: Floats) -> None:
             pairs = self._utilities[np.ix_(draws, rows_of(start, which))]
-            if self._lapses is not None:
-                # each draw has a rate of its own
+            if self._lapses is not None or "df" in self.draws:
+                # each draw has a rate, or degrees of freedom, of its own
                 mine = np.ix_(draws, rows_of(start, which))
                 np.add.at(out.T, batch, self._choice_probabilities[mine])
                 return
@@ -285,7 +290,7 @@ class MDPPosterior(Posterior):
             logs = self._log_likelihood(d[which], rows[rows_of(d.start, which)])[used]
             return average_logs(logs, batches.batch[used])
 
-        smallest = LIMITS.smallest_under(self._noise)
+        smallest = LIMITS.smallest_of_normal if self._noise.is_normal else LIMITS.smallest
         times = times_chosen(d, kind, start)
         average = average_probabilities(start, add, batches, times, smallest)
         return make_prediction("average", d, kind, start, average, rare, smallest, len(self.values))
@@ -374,5 +379,5 @@ class MDPPosterior(Posterior):
         out = np.empty((len(self._utilities), len(d)))
         for s, u in enumerate(self._utilities):
             mine = np.ascontiguousarray(u[rows])
-            log_probabilities(self._noise, mine, d.start, d.chosen_row, out[s])
+            log_probabilities(self._noise_of_draw(s), mine, d.start, d.chosen_row, out[s])
         return out if self._lapses is None else self._lapses.log_mix(out, 1.0 / d.sizes)

@@ -32,7 +32,7 @@ from revealed.models.correlated_noise import NoiseCovariance
 from revealed.models.drawn_probabilities import LIMITS, DrawnProbabilities
 from revealed.models.lapse import KnownLapse
 from revealed.models.likelihood import log_likelihood
-from revealed.models.noise import KnownNoise, label_of_row, law_of
+from revealed.models.noise import KnownNoise, Noise, label_of_row, without_lapses
 from revealed.results.averaging import Average, average_probabilities, point_probabilities
 from revealed.results.draw_batches import (
     DrawBatches,
@@ -151,7 +151,7 @@ def _predict_exactly(
     """
     smallest = LIMITS.smallest
     if not isinstance(law, NoiseCovariance):
-        smallest = LIMITS.smallest_under(law_of(law))
+        smallest = LIMITS.smallest_under(without_lapses(law))
     where, kind = find_kinds(decisions, of_row=label_of_row(law, decisions))
     unique = decisions if len(where) == len(decisions) else decisions[where]
     times = times_chosen(decisions, kind, unique.start)
@@ -172,6 +172,8 @@ def _predict_exactly(
             law_at = replace(law, covariance=_with_jackknife(law.covariance[used], own_batch))
         if isinstance(law, KnownLapse):
             law_at = law.apply(lambda draws: _with_jackknife(draws[used], own_batch))
+        elif isinstance(law, Noise):
+            law_at = law.of_draws(lambda draws: _with_jackknife(draws[used], own_batch))
         # differences between draws need the same points, and not as many
         rough = DrawnProbabilities(unique, at, law_at, 4 * LIMITS.points, same_points=True)
         fine = replace(rough, points=_points_of_draw(law, 1))
@@ -205,10 +207,12 @@ def _points_of_draw(law: KnownNoise | None, draws: int) -> int:
 
 
 def _noise_of_draws(law: KnownNoise | None, which: Ints) -> KnownNoise | None:
-    """The noise of some draws, where each has a covariance or a rate of lapses of its own."""
+    """The noise of some draws, where each has a covariance, lapses or df of its own."""
     if isinstance(law, NoiseCovariance) and law.covariance.ndim == 3:
         return replace(law, covariance=law.covariance[which])
-    return law.of_draws(which) if isinstance(law, KnownLapse) else law
+    if isinstance(law, KnownLapse):
+        return law.of_draws(which)
+    return law.of_draws(lambda draws: draws[which]) if isinstance(law, Noise) else law
 
 
 def _with_jackknife(draws: Floats, batch: Ints) -> Floats:

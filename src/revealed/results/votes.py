@@ -107,7 +107,7 @@ def _noise_adder(
         label = noise.label_of_row(decisions)
 
         def add_with_lapses(w: Floats, draws: Ints) -> None:
-            w += attending.sample(rng, w.shape)
+            w += attending.sample_decisions(rng, w.shape, decisions.decision_of_row, draws)
             # who lapses looks at numbers that are all alike
             lapses = rng.random((len(draws), len(decisions))) < rate[draws, None]
             blind = rng.random(w.shape)
@@ -121,7 +121,7 @@ def _noise_adder(
         law = noise or NormalNoise()
 
         def add_independent(w: Floats, draws: Ints) -> None:
-            w += law.sample(rng, w.shape)
+            w += law.sample_decisions(rng, w.shape, decisions.decision_of_row, draws)
 
         return add_independent
     label, decision = noise.label_of_row(decisions), decisions.decision_of_row

@@ -9,7 +9,7 @@ from revealed._types import Ints
 from revealed.kernels.noise import count_coordinates
 from revealed.models.choice import ResolvedChoiceModel
 from revealed.models.groups import Hierarchical
-from revealed.models.lapse import with_noise_coordinates
+from revealed.models.noise_coordinates import with_noise_coordinates
 from revealed.models.priors import ResolvedPrior
 from revealed.models.ranking import ResolvedRankingModel
 from revealed.samplers.base import Sampler

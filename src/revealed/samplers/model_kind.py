@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
+from revealed.kernels.noise import count_coordinates
 from revealed.models.choice import ChoiceModel, ResolvedChoiceModel
 from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.models.groups import Hierarchical
 from revealed.models.lapse import Lapse
+from revealed.models.noise import Noise
 from revealed.models.priors import Flat, Normal
 from revealed.models.ranking import RankingModel, ResolvedRankingModel
 from revealed.models.transitions import Dirichlet
@@ -16,7 +18,7 @@ Model = ChoiceModel | RankingModel
 ResolvedModel = ResolvedChoiceModel | ResolvedRankingModel
 PriorKind = Literal["normal", "flat", "inferred sd"]
 LapseKind = Literal["no", "lapses", "lapses by group", "habit"]
-NoiseName = Literal["normal", "logit", "other", "correlated"]
+NoiseName = Literal["normal", "logit", "student", "student df", "other", "correlated"]
 
 
 class ModelKind(NamedTuple):
@@ -37,6 +39,8 @@ class ModelKind(NamedTuple):
             "trajectories": "unknown transitions",
             "rankings": "rankings",
             "logit": "logit noise",
+            "student": "Student noise",
+            "student df": "Student noise whose df is inferred",
             "other": "independent noise that is not normal",
             "correlated": "correlated noise",
             "lapses": "lapses",
@@ -68,8 +72,7 @@ def kind_of(model: Model) -> ModelKind:
     if isinstance(model.noise, CorrelatedNoise):
         noise: NoiseName = "correlated"
     else:
-        independent = model.noise.law()
-        noise = "normal" if independent.is_normal else "logit" if independent.is_logit else "other"
+        noise = _name_of(model.noise)
     return ModelKind(
         "trajectories" if isinstance(model.transitions, Dirichlet) else "decisions",
         prior_kind,
@@ -77,6 +80,14 @@ def kind_of(model: Model) -> ModelKind:
         "hierarchical" if isinstance(model.groups, Hierarchical) else "pooled",
         _lapses_of(model.noise),
     )
+
+
+def _name_of(noise: Noise) -> NoiseName:
+    """Which law independent noise has."""
+    law = noise.law()
+    if law.is_student:
+        return "student df" if count_coordinates(law) else "student"
+    return "normal" if law.is_normal else "logit" if law.is_logit else "other"
 
 
 def _lapses_of(noise: Any) -> LapseKind:

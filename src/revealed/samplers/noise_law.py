@@ -17,7 +17,7 @@ from revealed._types import Floats
 from revealed.data.decisions import Decisions
 from revealed.kernels.noise import AnyNoise, count_coordinates
 from revealed.models.habit import label_positions
-from revealed.models.lapse import with_noise_coordinates
+from revealed.models.noise_coordinates import with_noise_coordinates
 from revealed.models.noise_draws import name_noise
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.base import Draws

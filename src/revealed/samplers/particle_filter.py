@@ -62,8 +62,9 @@ def _independent_law(
     if isinstance(model.groups, Hierarchical):
         if unknown:
             raise ValueError(
-                "an online learner has hierarchical groups or lapses, not both; give "
-                "groups=rv.Separate() or rv.Pooled(), leave out lapses, or use rv.fit"
+                "an online learner has hierarchical groups, or a noise of which something is "
+                "inferred, such as lapses; give groups=rv.Separate() or rv.Pooled(), a noise that "
+                "is known, or use rv.fit"
             )
         return PopulationLaw(prior, model.groups.sd_scale, noise.law())
     if not unknown:

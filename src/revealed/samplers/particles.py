@@ -13,11 +13,20 @@ import numpy as np
 
 from revealed._types import Floats, Ints
 from revealed.kernels.choice import all_probabilities, log_probabilities
-from revealed.kernels.noise import NORMAL, AnyNoise, LapseArguments
+from revealed.kernels.choice_fast import RivalIndex, make_choice_workspace
+from revealed.kernels.choice_student import log_probabilities_of_draws
+from revealed.kernels.noise import (
+    NORMAL,
+    AnyNoise,
+    LapseArguments,
+    NoiseArguments,
+    count_coordinates,
+)
 from revealed.kernels.prior_scale import PriorScale, draw_prior_sd
 from revealed.models.habit import weights_of
 from revealed.models.lapse import KnownLapse, rates_of
 from revealed.models.noise import NormalNoise
+from revealed.models.noise_coordinates import parameters_at
 from revealed.models.priors import ResolvedPrior
 from revealed.samplers.composite.proposal import importance_efficiency
 
@@ -57,9 +66,12 @@ def log_choice_probabilities(
     """
     if isinstance(noise, LapseArguments):
         # each particle has lapses of its own, its last coefficients
-        logs = log_choice_probabilities(rows, chosen, values, noise.noise)
+        without = values[:, : values.shape[1] - noise.coordinates]
+        logs = log_choice_probabilities(rows[:, : without.shape[1]], chosen, without, noise.noise)
         shares = _blind_shares(noise, values, len(rows), actions)[:, [chosen]]
         return _known_lapse(noise, values).log_mix(logs[:, None], shares)[:, 0]
+    if noise.is_student:
+        return _log_student_probabilities(rows, chosen, values, noise)
     # One decision for each value: N decisions with the same M actions.
     count, size = len(values), len(rows)
     mu, out = np.ascontiguousarray((values @ rows.T).reshape(-1)), np.empty(count)
@@ -76,14 +88,36 @@ def choice_probabilities(
     Every row sums to one. actions: as in `log_choice_probabilities`.
     """
     if isinstance(noise, LapseArguments):
-        without = choice_probabilities(rows, values, noise.noise)
+        own = values.shape[1] - noise.coordinates
+        without = choice_probabilities(rows[:, :own], values[:, :own], noise.noise)
         shares = _blind_shares(noise, values, len(rows), actions)
         return _known_lapse(noise, values).mix(without, shares)
     count, size = len(values), len(rows)
+    if noise.is_student:
+        found = [_log_student_probabilities(rows, c, values, noise) for c in range(size)]
+        p = np.exp(np.stack(found, axis=1))
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
     out = np.empty(count * size)
     mu = np.ascontiguousarray((values @ rows.T).reshape(-1))
     all_probabilities(noise, mu, size * np.arange(count + 1), out)
     return out.reshape(count, size)
+
+
+def _log_student_probabilities(
+    rows: Floats, chosen: int, values: Floats, noise: NoiseArguments
+) -> Floats:
+    """(N,) log probability of a choice under Student noise, by the rule of samplers."""
+    # each particle has its own degrees of freedom where they are not known
+    df = np.full(len(values), noise.parameters[0])
+    if count_coordinates(noise):
+        df = parameters_at(noise, values[:, -1])
+    if len(rows) == 1:
+        return np.zeros(len(values))
+    gaps = np.ascontiguousarray(values @ (np.delete(rows, chosen, axis=0) - rows[chosen]).T)
+    index = RivalIndex(np.array([0, gaps.shape[1]]), np.ones(gaps.shape[1]), np.ones(1))
+    out = np.empty(len(values))
+    log_probabilities_of_draws(df, gaps, make_choice_workspace(index), out)
+    return out
 
 
 def _known_lapse(noise: LapseArguments, values: Floats) -> KnownLapse:

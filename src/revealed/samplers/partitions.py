@@ -186,5 +186,5 @@ def _call_with_writeable_arrays(
 def _writeable(thing: Any) -> Any:
     """The same, or a copy where it is an array that is read only."""
     if isinstance(thing, NoiseArguments):
-        return NoiseArguments(thing.kind, _writeable(thing.parameters))
+        return NoiseArguments(thing.kind, *(_writeable(field) for field in thing[1:]))
     return thing.copy() if isinstance(thing, np.ndarray) and not thing.flags.writeable else thing

@@ -162,6 +162,12 @@ WITH_LAPSES = tuple(
     for kind in _kinds("decisions", ("normal", "inferred sd"), ("normal", "logit"), lapses=lapses)
     if lapses != "habit" or kind.prior == "normal"
 )
+# under Student noise a flat prior is refused, and the diagnostic of "laplace" was not tried
+STUDENT: tuple[NoiseName, ...] = ("student", "student df")
+WITH_STUDENT = (
+    *_kinds("decisions", ("normal", "inferred sd"), STUDENT),
+    *_kinds("decisions", ("normal",), STUDENT, lapses="lapses"),
+)
 INDEPENDENT_GROUPS = _kinds(
     "decisions", ("normal", "inferred sd"), INDEPENDENT, groups="hierarchical"
 )
@@ -199,7 +205,7 @@ REGISTRY = SamplerRegistry(
     (
         SamplerEntry(
             "composite",
-            _kinds("decisions", ANY_PRIOR, INDEPENDENT) + WITH_LAPSES,
+            _kinds("decisions", ANY_PRIOR, INDEPENDENT) + WITH_LAPSES + WITH_STUDENT,
             memory_factor=12.0,
             summary="Hamiltonian, augmentation and independence moves in turn; the default",
             build=builders.build_composite,
@@ -211,7 +217,9 @@ REGISTRY = SamplerRegistry(
         _augmentation("px-both", "data augmentation, with both working parameters"),
         SamplerEntry(
             "ibis",
-            _kinds("decisions", ("normal", "inferred sd"), INDEPENDENT) + WITH_LAPSES,
+            _kinds("decisions", ("normal", "inferred sd"), INDEPENDENT)
+            + WITH_LAPSES
+            + WITH_STUDENT,
             memory_factor=12.0,
             summary="particles that take the decisions one by one, and give the evidence",
             build=builders.build_ibis,
@@ -244,7 +252,9 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "hierarchical-hmc",
-            INDEPENDENT_GROUPS + GROUPS_WITH_LAPSES,
+            INDEPENDENT_GROUPS
+            + GROUPS_WITH_LAPSES
+            + _kinds("decisions", ("normal", "inferred sd"), STUDENT, groups="hierarchical"),
             memory_factor=12.0,
             summary="a population and its groups along one Hamiltonian path; the default",
             build=builders.build_hierarchical_hmc,
@@ -267,7 +277,7 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "transitions-hmc",
-            _kinds("trajectories", ("normal", "inferred sd"), INDEPENDENT)
+            _kinds("trajectories", ("normal", "inferred sd"), (*INDEPENDENT, *STUDENT))
             + _kinds(
                 "trajectories", ("normal", "inferred sd"), ("normal", "logit"), lapses="lapses"
             ),

@@ -10,7 +10,7 @@ from revealed.kernels.choice_fast import RivalIndex
 from revealed.kernels.noise import count_coordinates
 from revealed.kernels.unknown_transitions import RowChoices, TransitionRows
 from revealed.models.choice import ResolvedChoiceModel
-from revealed.models.lapse import with_noise_coordinates
+from revealed.models.noise_coordinates import with_noise_coordinates
 from revealed.models.transitions import Dirichlet, mean_process, row_shapes
 from revealed.samplers.unknown_transitions import UnknownTransitionsSampler
 

@@ -16,7 +16,7 @@ from revealed.environments.tetris.environment import Tetris
 from revealed.environments.tetris.features import feature_set_named
 from revealed.environments.tetris.rollout import Policy
 from revealed.models.lapse import KnownLapse
-from revealed.models.noise import Noise, NormalNoise
+from revealed.models.noise import Noise, without_lapses
 
 
 def voting_policy(draws: Any, voters: int = 500, noise: Noise | KnownLapse | None = None) -> Policy:
@@ -29,12 +29,15 @@ def voting_policy(draws: Any, voters: int = 500, noise: Noise | KnownLapse | Non
     # Thinned once, not at every placement.
     every = np.atleast_2d(np.asarray(draws, dtype=np.float64))
     which = np.linspace(0, len(every) - 1, min(voters, len(every))).astype(int)
-    value, law = np.ascontiguousarray(every[which]), _law_of(noise)
+    value, law = np.ascontiguousarray(every[which]), without_lapses(noise)
     rate = _lapse_rates(noise, len(every))[which]
 
     def choose(rng: np.random.Generator, rows: Floats) -> int:
         # Column s of the utilities is what voter s sees; its largest entry is its vote.
-        best = np.argmax(rows @ value.T + law.sample(rng, (len(rows), len(value))), axis=0)
+        # Each voter has a decision of its own, with the noise of its actions.
+        voter = np.tile(np.arange(len(value)), len(rows))
+        noise = law.sample_decisions(rng, (1, voter.size), voter, np.zeros(1, np.int64))
+        best = np.argmax(rows @ value.T + noise.reshape(len(rows), len(value)), axis=0)
         if rate.any():
             blind = rng.random(len(value)) < rate
             best[blind] = rng.integers(len(rows), size=int(blind.sum()))
@@ -50,7 +53,7 @@ def sampling_policy(draws: Any, noise: Noise | KnownLapse | None = None) -> Poli
     noise: of the utilities, with the rate of lapses of all draws or of each where some placements
     are made blindly; default normal.
     """
-    value, law = np.atleast_2d(np.asarray(draws, dtype=np.float64)), _law_of(noise)
+    value, law = np.atleast_2d(np.asarray(draws, dtype=np.float64)), without_lapses(noise)
     rate = _lapse_rates(noise, len(value))
 
     def choose(rng: np.random.Generator, rows: Floats) -> int:
@@ -65,12 +68,6 @@ def sampling_policy(draws: Any, noise: Noise | KnownLapse | None = None) -> Poli
 def tetris_with_features(names: Any, rows: int = 30, columns: int = 10) -> Tetris:
     """The environment in which a posterior with these coefficient names can play."""
     return Tetris(rows, columns, features=feature_set_named(list(names), columns))
-
-
-def _law_of(noise: Noise | KnownLapse | None) -> Noise:
-    """The noise of placements that are no lapses."""
-    law: Noise = noise.noise if isinstance(noise, KnownLapse) else noise or NormalNoise()
-    return law
 
 
 def _lapse_rates(noise: Noise | KnownLapse | None, count: int) -> Floats:

@@ -45,8 +45,8 @@ from revealed.kernels.log_posterior import (
 from revealed.kernels.noise import NORMAL, AnyNoise, count_coordinates
 from revealed.kernels.prior_scale import PriorScale
 from revealed.models.habit import bind_habits, for_kinds, kinds_of_offers
-from revealed.models.lapse import at_coordinate
 from revealed.models.likelihood import at_likely_scale, posterior_mode
+from revealed.models.noise_coordinates import at_coordinate
 from revealed.models.priors import ResolvedPrior
 from revealed.models.propriety import refuse_flat_prior
 from revealed.samplers.base import Draws, State, Stats

@@ -19,7 +19,7 @@ from revealed._types import Cells, Floats
 from revealed.environments.tetris import PAPER_FEATURES, PIECES
 from revealed.models.choice import ChoiceModel
 from revealed.models.lapse import KnownLapse
-from revealed.models.noise import Noise, NormalNoise, law_of
+from revealed.models.noise import Noise, NormalNoise, without_lapses
 from revealed.models.priors import Normal
 from revealed.online import OnlineLearner
 from revealed.samplers.particles import choice_probabilities
@@ -167,7 +167,7 @@ class GameLearner:
         # Resampling by weight makes a plain mean over particles right.
         picked = rng.choice(len(weights), SETTINGS.prediction_particles, p=weights)
         particles, noise = self.posterior.particles[picked], self._noise
-        found = choice_probabilities(rows, particles, law_of(noise))
+        found = choice_probabilities(rows, particles, without_lapses(noise).law())
         if isinstance(noise, KnownLapse):
             found = noise.of_draws(picked).mix(found, np.full(found.shape, 1.0 / len(rows)))
         return int(np.argmax(found.mean(axis=0)))
