@@ -517,13 +517,23 @@ def test_lapses_are_uniform_or_by_habit(people: Path) -> None:
     assert named[-4:] == ["(lapse)", "(habit 1)", "(habit 2)", "(habit 3)"]
 
 
+def test_student_noise_has_its_df_or_infers_it(people: Path) -> None:
+    words = ("fit", people, "--noise", "student", *PRIOR, *SMALL, "--out", "p.nc")
+    works(*words, "--df", "4")
+    assert load("p.nc").model.noise == revealed.StudentNoise(4.0)
+    named = [each["name"] for each in answers(*words)["coefficients"]]
+    assert load("p.nc").model.noise == revealed.StudentNoise(revealed.Gamma())
+    assert named[-1] == "(df)"
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         ("--lapse=home", 'a lapse goes to "uniform" or "habit", not \'home\''),
-        ("--noise correlated --lapse", "--lapse goes with --noise normal or logit"),
+        ("--noise correlated --lapse", "--lapse goes with --noise normal, logit or student"),
+        ("--df 4", "--df goes with --noise student; give both, or neither"),
         ("--groups all", "--groups must be pooled, separate or hierarchical; it is 'all'"),
-        ("--noise grey", "--noise must be normal, logit or correlated; it is 'grey'"),
+        ("--noise grey", "--noise must be normal, logit, student or correlated; it is 'grey'"),
         ("--base 2", "--base goes with --noise correlated; give both, or neither"),
         ("--base 2 --noise normal", "--base goes with --noise correlated"),
         ("--groups hierarchical --flat", "no sampler takes a flat prior and hierarchical groups"),

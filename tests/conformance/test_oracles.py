@@ -58,7 +58,8 @@ def draw_count(pair: Pair, long: bool) -> int:
     # each of these is followed by its prior sd
     if pair.entry.name == "hierarchical-hmc" and pair.kind.lapses != "no":
         count //= 3 if pair.kind.prior == "inferred sd" else 1
-    return count // SLOWER_NOISE.get(pair.entry.name, 5) if pair.kind.noise == "other" else count
+    slower = pair.kind.noise in ("other", "student", "student df")
+    return count // SLOWER_NOISE.get(pair.entry.name, 5) if slower else count
 
 
 def many_draws(

@@ -74,7 +74,8 @@ class ScaleRule(NamedTuple):
     growth, rate: of its steps to the right. Larger ones save nodes, and miss what happens where
     the chosen action leads by much. precision: 1 / width^2 = precision df + least_precision, about
     the curvature of log p; smaller ones save nodes. low, high: the first and the last y; beyond
-    them nothing is left for df of 1 and more.
+    them nothing is left for the least df and more. least_df: with fewer degrees of freedom than a
+    Cauchy distribution has, every other decision would be next to blind.
     """
 
     growth: float = 0.2
@@ -83,6 +84,7 @@ class ScaleRule(NamedTuple):
     least_precision: float = 6.0
     low: float = -12.0
     high: float = 15.0
+    least_df: float = 1.0
 
     def nodes(self, spacing: float, log_drop: float) -> ScaleNodes:
         """Its nodes, at this distance in y."""

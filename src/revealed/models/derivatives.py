@@ -12,10 +12,6 @@ from revealed.models.information import coordinate_derivatives, df_slope, inform
 from revealed.models.lapse import log_odds_and_slopes
 from revealed.models.noise_coordinates import at_coordinate
 
-# Of the coordinate of a noise, whose second derivatives are differences of slopes. These are exact
-# to nine digits, so that of the differences six are left; Newton steps need two.
-DIFFERENCE = 1e-3
-
 
 def value_and_gradient(
     d: Decisions, chosen_row: Ints, mu: Floats, v: Floats, weight: Floats, noise: AnyNoise
@@ -54,12 +50,13 @@ def minus_hessian(
         _, mixed = _lapse_derivatives(d, chosen_row, mu, v, weight, noise)
         information[own], information[:, own] = mixed, mixed.T
     if count_coordinates(without_lapses(noise)):
-        # that of the noise without lapses: by differences of the whole gradient
-        at, move = len(v) - count_coordinates(noise), np.zeros(len(v))
-        move[at] = DIFFERENCE
+        # that of the noise without lapses: by differences of the whole gradient, which is exact to
+        # nine digits, so that six of the differences are left; Newton steps need two
+        at, move, step = len(v) - count_coordinates(noise), np.zeros(len(v)), 1e-3
+        move[at] = step
         high, low = (
             value_and_gradient(d, chosen_row, mu, moved, weight, noise)[1]
             for moved in (v + move, v - move)
         )
-        information[at] = information[:, at] = (low - high) / (2.0 * DIFFERENCE)
+        information[at] = information[:, at] = (low - high) / (2.0 * step)
     return information

@@ -26,9 +26,6 @@ from revealed.kernels.student import SCALE_RULE
 from revealed.models.lapse import Lapse, check_lapse
 from revealed.models.noise import Noise
 
-# With fewer degrees of freedom than a Cauchy distribution has, every other decision would be next
-# to blind; the rule of the integral is measured from here on.
-LEAST_DF = 1.0
 # For the probabilities of all actions, which are averaged over draws: between the rule of samplers
 # and the exact one.
 DRAW_NODES = SCALE_RULE.nodes(0.6, 18.0)
@@ -78,11 +75,11 @@ def _quantile_table(shape: float, rate: float) -> Floats:
     """(2, n) log of the quantile at Phi(z) above the least df, and its derivative in z."""
     z = TABLE.nodes
     # what lies above the cut is shared out anew, each quantile from the side on which it is small
-    least = rate * LEAST_DF
+    least = rate * SCALE_RULE.least_df
     cut, above = gammainc(shape, least), gammaincc(shape, least)
     low = gammaincinv(shape, cut + above * ndtr(z))
     high = gammainccinv(shape, above * ndtr(-z))
-    df = np.maximum(np.where(z < 0.0, low, high) / rate, LEAST_DF)
+    df = np.maximum(np.where(z < 0.0, low, high) / rate, SCALE_RULE.least_df)
     # d log df / dz = phi(z) above / (density of log df)
     log_density = shape * np.log(rate * df) - rate * df - gammaln(shape)
     slope = np.exp(-0.5 * z**2 - 0.5 * np.log(2.0 * np.pi) - log_density) * above
@@ -123,7 +120,7 @@ class StudentNoise(Noise):
             return
         # a class in place of an instance is the usual slip
         number = isinstance(self.df, int | float | np.integer | np.floating)
-        if not number or not LEAST_DF <= self.df < np.inf:
+        if not number or not SCALE_RULE.least_df <= self.df < np.inf:
             raise ValueError(
                 "df of Student noise must be a number of at least 1, or rv.Gamma(2, 0.1) to infer "
                 f"it; it is {self.df!r}"
@@ -148,7 +145,7 @@ class StudentNoise(Noise):
     @property
     def parameters(self) -> Floats:
         """The degrees of freedom; where they are inferred, the least."""
-        return np.array([LEAST_DF if isinstance(self.df, Gamma) else float(self.df)])
+        return np.array([SCALE_RULE.least_df if isinstance(self.df, Gamma) else float(self.df)])
 
     log_probability = staticmethod(student.log_probability)
     curvature = staticmethod(student.curvature)

@@ -162,12 +162,22 @@ WITH_LAPSES = tuple(
     for kind in _kinds("decisions", ("normal", "inferred sd"), ("normal", "logit"), lapses=lapses)
     if lapses != "habit" or kind.prior == "normal"
 )
-# under Student noise a flat prior is refused, and the diagnostic of "laplace" was not tried
-STUDENT: tuple[NoiseName, ...] = ("student", "student df")
-WITH_STUDENT = (
-    *_kinds("decisions", ("normal", "inferred sd"), STUDENT),
-    *_kinds("decisions", ("normal",), STUDENT, lapses="lapses"),
-)
+
+
+def _student(data: Any, priors: tuple[PriorKind, ...], **parts: Any) -> tuple[ModelKind, ...]:
+    """Every kind of model under Student noise with one of these priors, df known and inferred.
+
+    A flat prior is refused, and "laplace" was never seen to certify its draws under it.
+    """
+    return _kinds(data, priors, ("student", "student df"), **parts)
+
+
+def _pooled_student() -> tuple[ModelKind, ...]:
+    """Those of pooled decisions; with habits nobody has tried it."""
+    with_lapses = _student("decisions", ("normal",), lapses="lapses")
+    return _student("decisions", ("normal", "inferred sd")) + with_lapses
+
+
 INDEPENDENT_GROUPS = _kinds(
     "decisions", ("normal", "inferred sd"), INDEPENDENT, groups="hierarchical"
 )
@@ -205,7 +215,7 @@ REGISTRY = SamplerRegistry(
     (
         SamplerEntry(
             "composite",
-            _kinds("decisions", ANY_PRIOR, INDEPENDENT) + WITH_LAPSES + WITH_STUDENT,
+            _kinds("decisions", ANY_PRIOR, INDEPENDENT) + WITH_LAPSES + _pooled_student(),
             memory_factor=12.0,
             summary="Hamiltonian, augmentation and independence moves in turn; the default",
             build=builders.build_composite,
@@ -219,7 +229,7 @@ REGISTRY = SamplerRegistry(
             "ibis",
             _kinds("decisions", ("normal", "inferred sd"), INDEPENDENT)
             + WITH_LAPSES
-            + WITH_STUDENT,
+            + _pooled_student(),
             memory_factor=12.0,
             summary="particles that take the decisions one by one, and give the evidence",
             build=builders.build_ibis,
@@ -254,7 +264,7 @@ REGISTRY = SamplerRegistry(
             "hierarchical-hmc",
             INDEPENDENT_GROUPS
             + GROUPS_WITH_LAPSES
-            + _kinds("decisions", ("normal", "inferred sd"), STUDENT, groups="hierarchical"),
+            + _student("decisions", ("normal", "inferred sd"), groups="hierarchical"),
             memory_factor=12.0,
             summary="a population and its groups along one Hamiltonian path; the default",
             build=builders.build_hierarchical_hmc,
@@ -277,7 +287,8 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "transitions-hmc",
-            _kinds("trajectories", ("normal", "inferred sd"), (*INDEPENDENT, *STUDENT))
+            _kinds("trajectories", ("normal", "inferred sd"), INDEPENDENT)
+            + _student("trajectories", ("normal", "inferred sd"))
             + _kinds(
                 "trajectories", ("normal", "inferred sd"), ("normal", "logit"), lapses="lapses"
             ),
