@@ -33,7 +33,7 @@ from revealed.results.storage import (
     model_attributes,
     read_data,
 )
-from revealed.samplers.observations import NO_LABELS, ObservationChecks, tells_actions_apart
+from revealed.samplers.observations import ObservationChecks, refuse_labels
 from revealed.samplers.particle_filter import ParticleFilter
 from revealed.samplers.particle_filters import ParticleFilters
 from revealed.samplers.particle_law import Observation
@@ -107,8 +107,7 @@ class OnlineLearner:
         )
         # In sorted order, as noise covariances and habits have them.
         self._actions: list[Any] = [] if actions is None else np.unique(actions).tolist()
-        if actions is not None and not tells_actions_apart(model):
-            raise ValueError(NO_LABELS)
+        refuse_labels(model, actions)
         self._checks = ObservationChecks(model, self._no_decision, self._actions)
         self._filters = ParticleFilters(model, self._no_decision, count, number, self._actions)
 

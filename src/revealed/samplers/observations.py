@@ -19,15 +19,18 @@ from revealed.samplers.particles import dense_rows
 CheckedDecision = tuple[Floats, int, Hashable, Sequence[Any]]
 """Rows (M, K), which of them was chosen, who decided, and M labels; see `Observation`."""
 
-NO_LABELS = "only correlated noise and habits tell actions apart; leave out actions"
-"""What is said of labels that the model has no use for."""
-
 
 def tells_actions_apart(model: ChoiceModel) -> bool:
     """Whether the labels of actions matter: under correlated noise, and to lapses by habit."""
     if isinstance(model.noise, CorrelatedNoise):
         return True
     return model.noise.lapse is not None and model.noise.lapse.to == "habit"
+
+
+def refuse_labels(model: ChoiceModel, actions: Any) -> None:
+    """Refuse labels that the model has no use for."""
+    if actions is not None and not tells_actions_apart(model):
+        raise ValueError("only correlated noise and habits tell actions apart; leave out actions")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,9 +78,8 @@ class ObservationChecks:
 
         Under correlated noise none is there twice.
         """
+        refuse_labels(self.model, actions)
         if not tells_actions_apart(self.model):
-            if actions is not None:
-                raise ValueError(NO_LABELS)
             return ()
         correlated = isinstance(self.model.noise, CorrelatedNoise)
         if actions is None:

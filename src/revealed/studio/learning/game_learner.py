@@ -52,8 +52,6 @@ class GameLearnerSettings:
 
 
 SETTINGS = GameLearnerSettings(prior_sd=50.0, prediction_particles=200)
-NORMAL_NOISE = NormalNoise()
-"""The noise of players unless a studio is started with another."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +102,8 @@ class GameLearner:
 
     Belongs to the learner's thread, except for `learned_state`, `understudy_boards` (one a turn)
     and `differing_placements`, which other threads may read. The latter is the understudy's
-    (rotation, column) on the player's board by turn, where it differs from the player's.
+    (rotation, column) on the player's board by turn, where it differs from the player's. noise: of
+    the player, perhaps with lapses; normal where none is given.
     """
 
     def __init__(
@@ -112,11 +111,11 @@ class GameLearner:
         seed: int,
         max_pieces: int | None,
         particles: int,
-        noise: Noise = NORMAL_NOISE,
+        noise: Noise | None = None,
     ) -> None:
         self.game = Game(seed, max_pieces)
         self.posterior = OnlineLearner(
-            ChoiceModel(prior=Normal(SETTINGS.prior_sd), noise=noise),
+            ChoiceModel(prior=Normal(SETTINGS.prior_sd), noise=noise or NormalNoise()),
             PAPER_FEATURES,
             particles=particles,
             seed=seed % 2**32,
@@ -246,7 +245,7 @@ class GameLearner:
 
 
 @cache
-def precompile(noise: Noise = NORMAL_NOISE) -> None:
+def precompile(noise: Noise | None = None) -> None:
     """Learn a few moves of a game that nobody plays, once, so that all compiled loops are ready.
 
     Twelve moves are enough for the particles to be moved at least once, which compiles that too.

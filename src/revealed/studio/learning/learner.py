@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from revealed.models.noise import Noise
 from revealed.studio.game.game import Move
 from revealed.studio.learning.game_learner import (
-    NORMAL_NOISE,
     GameLearner,
     LearnedState,
     precompile,
@@ -71,7 +70,7 @@ class Learner:
     """
 
     def __init__(
-        self, storage: Storage, max_games: int, particles: int, noise: Noise = NORMAL_NOISE
+        self, storage: Storage, max_games: int, particles: int, noise: Noise | None = None
     ) -> None:
         self._storage, self._max_games = storage, max_games
         self._particles, self._noise = particles, noise
