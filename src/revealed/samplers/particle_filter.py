@@ -59,6 +59,8 @@ def _independent_law(
     """What particles are draws of under independent noise, parts of which may be unknown."""
     kernel = noise.kernel()
     unknown = count_coordinates(kernel)
+    if count_coordinates(noise.law()):
+        raise ValueError("an online learner infers no df: give a number in rv.StudentNoise(df)")
     if isinstance(model.groups, Hierarchical):
         if unknown:
             raise ValueError(
