@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import revealed as rv
+from revealed.kernels.noise import NORMAL
 from tests.conformance.cases import (
     Pair,
     Spoil,
@@ -167,4 +169,32 @@ def test_habits_that_are_not_normalised_over_the_actions_offered_are_caught(pair
     (oracle,) = oracles_for(pair)
     draws = many_draws(pair, oracle, {}, 40_000, oracle.data, habits_of_all_labels)
     with must_fail("habits that are not normalised over the actions offered"):
+        assert_moments(oracle.columns(draws), oracle.exact())
+
+
+def normal_in_place(sampler: Any) -> Any:
+    """No decision is noisier than another."""
+    return replace(sampler, noise=NORMAL)
+
+
+def another_prior_of_df(sampler: Any) -> Any:
+    """Degrees of freedom have a prior that keeps them large."""
+    table = rv.Gamma(30.0, 0.5).table.copy()
+    return replace(sampler, noise=sampler.noise._replace(table=table))
+
+
+@pytest.mark.parametrize(
+    ("pair", "spoil"),
+    [
+        case(pair, "mutants", pair, spoil, slow=False)
+        for pair in pairs()
+        for noise, spoil in (("student", normal_in_place), ("student df", another_prior_of_df))
+        if pair.entry.name == "composite"
+        and (pair.kind.noise, pair.kind.prior, pair.kind.lapses) == (noise, "normal", "no")
+    ],
+)
+def test_tails_that_are_not_those_of_the_model_are_caught(pair: Pair, spoil: Spoil) -> None:
+    (oracle,) = oracles_for(pair)
+    draws = many_draws(pair, oracle, {}, 4_000, oracle.data, spoil)
+    with must_fail(str(spoil.__doc__)):
         assert_moments(oracle.columns(draws), oracle.exact())

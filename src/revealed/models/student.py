@@ -106,7 +106,7 @@ class StudentNoise(Noise):
     >>> rv.log_likelihood(d, [1.0]).round(2)
     array([-8.47])
     >>> rv.log_likelihood(d, [1.0], rv.StudentNoise()).round(2)
-    array([-4.66])
+    array([-4.42])
     """
 
     df: float | Gamma = 4.0
