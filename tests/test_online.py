@@ -264,7 +264,7 @@ def test_parts_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="hierarchical groups or correlated noise, not both"):
         rv.OnlineLearner(hierarchical, 2, actions=ACTIONS)
     by_group = rv.LogitNoise(lapse=rv.Lapse(by="group"))
-    with pytest.raises(ValueError, match=r"not both; give groups=rv.Separate\(\)"):
+    with pytest.raises(ValueError, match=r"such as lapses; give groups=rv.Separate\(\)"):
         rv.OnlineLearner(rv.ChoiceModel(groups=rv.Hierarchical(), noise=by_group), 2)
     with pytest.raises(ValueError, match="where lapses follow habits a learner has to know"):
         rv.OnlineLearner(PARTS["habits"], 2)

@@ -255,6 +255,9 @@ def check_simulated_noise(noise: Any) -> tuple[NoiseArguments | None, float]:
 
 
 def _law_of(noise: Any) -> NoiseArguments | None:
-    """The law of a noise without lapses; None where it has lapses, or is none."""
+    """The law of a noise without lapses; None where it has lapses, or is none.
+
+    A class in place of an instance is none.
+    """
     law = noise.kernel() if hasattr(noise, "kernel") else None
     return law if isinstance(law, NoiseArguments) else None

@@ -156,7 +156,10 @@ class StudentNoise(Noise):
         return super().law()._replace(table=table)
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> Floats:
-        """Noise of the actions of one decision, which have the scale in common."""
+        """Noise of the actions of one decision, which have the scale in common.
+
+        Of several decisions, `sample_decisions` draws a scale for each.
+        """
         return np.asarray(self._scales(rng, 1, 1)[0, 0] * rng.standard_normal(size))
 
     def sample_decisions(
@@ -167,7 +170,10 @@ class StudentNoise(Noise):
         return np.asarray(scales[:, decision] * rng.standard_normal(shape))
 
     def _scales(self, rng: np.random.Generator, draws: int, decisions: int) -> Floats:
-        """(n, T) a scale for each of T decisions under each of n draws."""
+        """(n, T) a scale for each of T decisions under each of n draws.
+
+        Refused where df is to be inferred.
+        """
         if isinstance(self.df, Gamma):
             raise ValueError(f"noise is drawn with known df; give a number in {self!r}")
         return draw_scales(rng, np.full(draws, float(self.df)), decisions)
@@ -195,7 +201,10 @@ class StudentDraws(Noise):
         return StudentNoise(float(self.df[s]))
 
     def at_mean(self) -> StudentNoise:
-        """With the mean of the draws, for what looks at one place."""
+        """With the mean of the draws, for what looks at one place.
+
+        Such as the information that choices have of the value.
+        """
         return StudentNoise(float(self.df.mean()))
 
     def of_draws(self, change: Callable[[Floats], Floats]) -> StudentDraws:

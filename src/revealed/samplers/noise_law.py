@@ -39,12 +39,18 @@ class NoiseLaw:
 
     @cached_property
     def count(self) -> int:
-        """How many coordinates the noise has."""
+        """How many coordinates the noise has.
+
+        They are the last of every particle.
+        """
         return count_coordinates(self.noise)
 
     @cached_property
     def together(self) -> ValueLaw:
-        """The law of value and coordinates as one vector."""
+        """The law of value and coordinates as one vector.
+
+        Coordinates have a standard normal prior, whatever that of the value is.
+        """
         return ValueLaw(self.value_prior.with_standard_normal(self.count), self.noise)
 
     def draw_prior(self, rng: np.random.Generator, count: int) -> ParticleSet:
@@ -58,7 +64,10 @@ class NoiseLaw:
         return particles
 
     def log_factors(self, particles: ParticleSet, seen: Observation) -> Floats:
-        """(N,) the exact log probability of the choice under each particle."""
+        """(N,) the exact log probability of the choice under each particle.
+
+        With what the particle says of the noise, such as its rate of lapses.
+        """
         return self.together.log_factors(particles, self._with_coordinates(seen))
 
     def move(
@@ -68,7 +77,10 @@ class NoiseLaw:
         decisions: Decisions,
         exponent: float,
     ) -> ParticleSet:
-        """The particles after cycles of the default sampler's moves."""
+        """The particles after cycles of the default sampler's moves.
+
+        Value and coordinates move together.
+        """
         of_row = label_positions(self.labels, decisions) if self.labels else None
         padded = with_noise_coordinates(decisions, self.count, of_row)
         return self.together.move(rng, particles, padded, exponent)
