@@ -104,7 +104,7 @@ class StudentNoise(Noise):
     --------
     >>> d = rv.Decisions([[0.0], [5.0]], start=[0, 2], chosen=[0])  # against all utilities
     >>> rv.log_likelihood(d, [1.0]).round(2)
-    array([-8.47])
+    array([-8.5])
     >>> rv.log_likelihood(d, [1.0], rv.StudentNoise()).round(2)
     array([-4.42])
     """
