@@ -104,7 +104,7 @@ class StudentNoise(Noise):
     --------
     >>> d = rv.Decisions([[0.0], [5.0]], start=[0, 2], chosen=[0])  # against all utilities
     >>> rv.log_likelihood(d, [1.0]).round(2)
-    array([-8.47])
+    array([-8.5])
     >>> rv.log_likelihood(d, [1.0], rv.StudentNoise()).round(2)
     array([-4.42])
     """
@@ -239,7 +239,7 @@ def add_student_probabilities(
 ) -> None:
     """Add the probability of every action under draw s to column batch[s] of out (P, B).
 
-    df: (S,). mu: (P, S) rows @ v of each draw. Off by less than 1e-6, more with df below 2.
+    df: (S,). mu: (P, S) rows @ v of each draw. Off by less than 1e-6.
     """
     # the scales of each draw, and how much each counts
     width = 1.0 / np.sqrt(SCALE_RULE.precision * df + SCALE_RULE.least_precision)

@@ -167,7 +167,7 @@ WITH_LAPSES = tuple(
 def _student(data: Any, priors: tuple[PriorKind, ...], **parts: Any) -> tuple[ModelKind, ...]:
     """Every kind of model under Student noise with one of these priors, df known and inferred.
 
-    A flat prior is refused, and "laplace" was never seen to certify its draws under it.
+    A flat prior is refused, and "laplace" was not tried.
     """
     return _kinds(data, priors, ("student", "student df"), **parts)
 
