@@ -33,11 +33,14 @@ NAMES = (
     "ranking",
     "ranking_size",
     "ranking_noise",
+    "walk_forward",
     "tetris",
     "default_prior",
     "default_prior_logit",
     "logit",
     "which_noise",
+    "rat",
+    "labyrinth",
     "studio",
 )
 """All benchmarks, in the order of the page."""

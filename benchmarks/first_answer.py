@@ -28,6 +28,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 import revealed as rv
 from benchmarks._problems import SUITE
@@ -136,7 +137,9 @@ class Softmax:
 
         jax.config.update("jax_enable_x64", True)
         count = len(decisions)
-        rows = jnp.asarray(np.asarray(decisions.rows).reshape(count, -1, len(decisions.names)))
+        # grid worlds have sparse rows
+        dense = decisions.rows.toarray() if sp.issparse(decisions.rows) else decisions.rows
+        rows = jnp.asarray(dense.reshape(count, -1, len(decisions.names)))
         chosen = jnp.asarray(decisions.chosen)
 
         def model() -> None:

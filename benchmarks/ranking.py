@@ -147,7 +147,7 @@ class Ours:
 
     def predict(self, starters: Race) -> tuple[Floats, Floats, Floats]:
         assert self.found is not None
-        _, worth, _ = self.found._draw_strengths(starters, allow_new_players=True)
+        _, worth, _ = self.found.draw_strengths(starters, allow_new_players=True)
         front = np.log(ndtr((worth[:, None] - worth[None]) / math.sqrt(2.0)).mean(axis=2))
         return (
             np.log(self.found.win_probabilities(starters, allow_new_players=True)),

@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from revealed.samplers.kinds import ANY_PRIOR
 from revealed.samplers.model_kind import ModelKind, PriorKind
-from revealed.samplers.registry import ANY_PRIOR, REGISTRY
+from revealed.samplers.registry import REGISTRY
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # for the suite, which says what it tries
@@ -45,6 +46,12 @@ LAPSES = {
     "lapses by group": 'Lapse(by="group")',
     "habit": 'Lapse(to="habit")',
 }
+OVER_TIME = {
+    "constant": "`Constant()`",
+    "random walk": "`RandomWalk()`",
+    "reverting": "`MeanReverting()`",
+    "switching": "`Switching()`",
+}
 GROUPS = {"pooled": "`Pooled()`, `Separate()`", "hierarchical": "`Hierarchical()`"}
 
 
@@ -69,7 +76,19 @@ def rows() -> list[list[ModelKind]]:
         if groups == "hierarchical" or lapses != "lapses by group"
     ]
     parts += [
-        {"data": "rankings", "noise": noise, "groups": "pooled"} for noise in ("normal", "logit")
+        {"data": "decisions", "noise": noise, "groups": groups, "over_time": over_time} | lapses
+        for over_time in ("random walk", "reverting", "switching")
+        for groups in GROUPS
+        for noise in NOISES
+        for lapses in ({}, {"lapses": "lapses"})
+        # what is not there for groups is told once, and noise that has no lapses is left out
+        if (groups == "pooled" or (noise == "normal" and not lapses))
+        and not (lapses and noise in ("other", "correlated"))
+    ]
+    parts += [
+        {"data": "rankings", "noise": noise, "groups": "pooled", "over_time": over_time}
+        for over_time in ("constant", "random walk")
+        for noise in ("normal", "logit")
     ]
     return [[ModelKind(prior=prior, **part) for prior in PRIORS] for part in parts]  # type: ignore[arg-type]
 
@@ -139,8 +158,11 @@ def combinations() -> str:
             comma = "" if begin.endswith("(") else ", "
             noise = f"{begin}{comma}lapse={LAPSES[first.lapses]})`"
         groups = "" if ranking else GROUPS[first.groups]
-        lines.append([DATA[first.data], noise, groups, *cells])
-    return as_table(["data", "noise", "groups", *PRIORS.values()], lines)
+        # values that change are those of one controller
+        if first.over_time != "constant" and first.groups == "pooled" and not ranking:
+            groups = "`Pooled()`"
+        lines.append([DATA[first.data], noise, groups, OVER_TIME[first.over_time], *cells])
+    return as_table(["data", "noise", "groups", "over time", *PRIORS.values()], lines)
 
 
 def samplers() -> str:

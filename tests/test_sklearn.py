@@ -20,7 +20,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from revealed._types import Floats, Ints
 from revealed.api import NotConvergedWarning, fit
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.models.choice import ChoiceModel
 from revealed.models.groups import Hierarchical, Separate
 from revealed.models.priors import Flat, Normal

@@ -3,10 +3,12 @@
 from typing import Any
 
 from revealed.api import NotConvergedWarning, fit
+from revealed.data.blocks import Block
 from revealed.data.data_warning import DataWarning
-from revealed.data.decisions import Block, Decisions
+from revealed.data.decisions import Decisions
 from revealed.data.rankings import Rankings
 from revealed.data.trajectories import Trajectories
+from revealed.forecasting import walk_forward
 from revealed.io.dataframes import from_dataframe, to_dataframe
 from revealed.io.files import read_csv, read_file, read_parquet, write_file
 from revealed.io.parquet_folder import scan_parquet
@@ -21,10 +23,12 @@ from revealed.models.informed import UninformedWarning
 from revealed.models.lapse import Beta, KnownLapse, Lapse
 from revealed.models.likelihood import choice_probabilities, log_likelihood
 from revealed.models.noise import LogitNoise, Noise, NormalNoise
+from revealed.models.over_time import Constant, MeanReverting, RandomWalk
 from revealed.models.priors import Flat, HalfStudentT, Normal
 from revealed.models.propriety import UnboundedSkillWarning
 from revealed.models.ranking import RankingModel
 from revealed.models.student import Gamma, StudentNoise
+from revealed.models.switching import Switching
 from revealed.models.transitions import Dirichlet, Known
 from revealed.online import OnlineLearner
 from revealed.results.base import Posterior
@@ -33,12 +37,17 @@ from revealed.results.comparison import Comparison, compare
 from revealed.results.hierarchical import HierarchicalPosterior
 from revealed.results.load import load
 from revealed.results.mdp import MDPPosterior
+from revealed.results.paths import PathPosterior
 from revealed.results.policy import policy
 from revealed.results.predictive import predict
 from revealed.results.ranking import RankingPosterior
 from revealed.results.separate import SeparatePosterior
+from revealed.results.skill_paths import RankingPathPosterior
+from revealed.results.switching import SwitchingPosterior
+from revealed.results.walk_forward import WalkForward
 from revealed.samplers.memory import estimate_memory
 from revealed.samplers.registry import samplers_for
+from revealed.samplers.skill_filter import SkillFilter
 
 __version__ = "0.2.0"
 __all__ = [
@@ -48,6 +57,7 @@ __all__ = [
     "ChoiceModel",
     "ChoicePosterior",
     "Comparison",
+    "Constant",
     "CorrelatedNoise",
     "DataWarning",
     "Decisions",
@@ -62,23 +72,31 @@ __all__ = [
     "Lapse",
     "LogitNoise",
     "MDPPosterior",
+    "MeanReverting",
     "Noise",
     "NoiseCovariance",
     "Normal",
     "NormalNoise",
     "NotConvergedWarning",
     "OnlineLearner",
+    "PathPosterior",
     "Pooled",
     "Posterior",
+    "RandomWalk",
     "RankingModel",
+    "RankingPathPosterior",
     "RankingPosterior",
     "Rankings",
     "Separate",
     "SeparatePosterior",
+    "SkillFilter",
     "StudentNoise",
+    "Switching",
+    "SwitchingPosterior",
     "Trajectories",
     "UnboundedSkillWarning",
     "UninformedWarning",
+    "WalkForward",
     "choice_probabilities",
     "compare",
     "environments",
@@ -100,6 +118,7 @@ __all__ = [
     "scan_parquet",
     "sklearn",
     "to_dataframe",
+    "walk_forward",
     "write_file",
 ]
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from revealed._types import Floats
 from revealed._validation import Seed, as_generator, as_seed_number, check_count
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.io.netcdf import read_file, write_file
 from revealed.models.choice import ChoiceModel
 from revealed.models.description import from_description

@@ -11,7 +11,8 @@ import pytest
 
 import revealed as rv
 from revealed.api import NotConvergedWarning
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.models.priors import resolve_prior
 from revealed.samplers import run as running
 from revealed.samplers.data_augmentation import AugmentationOptions, most_expanded

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import revealed as rv
-from revealed.data.decisions import Block
+from revealed.data.blocks import Block
 from tests.support.interrupts import interrupt
 
 MODES = ("bike", "bus", "car", "tram")

@@ -129,14 +129,17 @@ def test_with_little_transition_data_the_value_is_honestly_wider() -> None:
     rng = np.random.default_rng(5)
     vague: list[float] = []
     sharp: list[float] = []
-    for _ in range(20):
+    for seed in range(20):
         world = rv.random_mdp(rng, states=3, actions=2)
         v = 2.0 * rng.standard_normal(3)
         path = world.simulate(rng, v - v.mean(), 60, start=0)
         seen = world.decisions(path.states, path.actions)
-        known = rv.fit(seen, rv.ChoiceModel(prior=PRIOR), seed=1, progress=False)
+        # a seed of its own for each: the same errors of all would not average out
+        known = rv.fit(seen, rv.ChoiceModel(prior=PRIOR), seed=seed, progress=False)
         for more, kept in ((0.0, vague), (1e4, sharp)):
-            found = quick(path, concentration=1.0 + more * world.transitions, draws=600, warmup=300)
+            found = quick(
+                path, concentration=1.0 + more * world.transitions, draws=600, warmup=300, seed=seed
+            )
             kept.append((found.sd() ** 2).mean() - (known.sd() ** 2).mean())
     # standard errors over the worlds; four of the second, as variances of short runs are noisy
     vague_error, sharp_error = (np.std(each, ddof=1) / np.sqrt(20) for each in (vague, sharp))

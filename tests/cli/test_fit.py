@@ -38,6 +38,58 @@ def test_fit_prints_a_table_and_whether_it_converged(here: Path) -> None:
     assert result.stderr == f"revealed: {post.summary().message}\n"
 
 
+def test_times_and_sessions_are_kept(here: Path) -> None:
+    rows = ["7,a,1,0.0,1970-01-05,b", "7,b,0,1.0,1970-01-05,b"]
+    rows += ["8,a,0,0.3,1970-01-02,a", "8,b,1,0.9,1970-01-02,a"]
+    write(here / "dated.csv", "\n".join(["decision,action,chosen,x,day,visit", *rows]) + "\n")
+    named = ("--time", "day", "--session", "visit")
+    works("fit", "dated.csv", *named, "--prior-sd", 2, "--out", "p.nc", *SMALL)
+    d = load("p.nc").decisions
+    assert d.names == ("x",)
+    assert d.times is not None
+    assert d.times.tolist() == [4.0, 1.0]
+    assert d.sessions is not None
+    assert d.sessions.tolist() == ["b", "a"]
+    unknown = refuses("fit", "dated.csv", "--transitions", "unknown", *named, "--out", "q.nc")
+    assert "trajectories are read without times and sessions; leave out --time" in unknown
+    games = refuses("fit", "game.jsonl", "--session", "visit", "--out", "q.nc")
+    assert "games of Tetris are read without times and sessions; leave out --session" in games
+
+
+def test_values_may_change_over_time(here: Path) -> None:
+    rng = np.random.default_rng(1)
+    taken = rng.logistic(size=60) < np.linspace(-3.0, 3.0, 60)
+    lines = ["decision,action,chosen,x,day"]
+    for t, yes in enumerate(taken):
+        lines += [f"{t},no,{int(not yes)},0.0,{t}", f"{t},yes,{int(yes)},1.0,{t}"]
+    write(here / "diary.csv", "\n".join(lines) + "\n")
+    weeks = ["week", *(str(t // 20) for t in range(60) for _ in "ny")]
+    both = [f"{line},{week}" for line, week in zip(lines, weeks, strict=True)]
+    write(here / "weeks.csv", "\n".join(both) + "\n")
+    drifting = ("--noise", "logit", "--time", "day", "--over-time", "random-walk")
+    works("fit", "diary.csv", *drifting, "--out", "p.nc", *SMALL)
+    post = load("p.nc")
+    assert post.draws["value"].shape == (2, 60, 60, 1)
+    assert post.mean()[0, 0] < 0.0 < post.mean()[-1, 0]
+    assert post.model.over_time.between_sessions is None
+    works("fit", "weeks.csv", *drifting, "--session", "week", "--out", "q.nc", *SMALL)
+    assert load("q.nc").draws["drift_sd_between_sessions"].shape == (2, 60, 1)
+    returning = ("fit", "diary.csv", *drifting[:-1])
+    works(*returning, "mean-reverting", "--out", "s.nc", *SMALL)
+    assert load("s.nc").draws["reversion_rate"].shape == (2, 60, 1)
+    timeless = refuses("fit", "diary.csv", "--over-time", "random-walk", "--out", "r.nc")
+    assert "--over-time random-walk needs --time, the column of times" in timeless
+    unknown = refuses(*returning, "sideways", "--out", "r.nc")
+    assert "--over-time must be constant, random-walk, mean-reverting or switching" in unknown
+    turns = ("--noise", "logit", "--session", "week", "--over-time", "switching")
+    works("fit", "weeks.csv", *turns, "--features", "x", "--states", 3, "--out", "t.nc", *SMALL)
+    post = load("t.nc")
+    assert post.draws["value"].shape == (2, 60, 3, 1)
+    assert post.switching.labels == (0, 1, 2)
+    alone = refuses("fit", "weeks.csv", "--states", 3, "--out", "t.nc")
+    assert "--states goes with --over-time switching" in alone
+
+
 def test_fit_answers_machines(here: Path) -> None:
     facts = answers(
         "fit",

@@ -42,6 +42,17 @@ def test_results_are_ranked(here: Path) -> None:
     )
 
 
+def test_times_of_games_are_kept(here: Path) -> None:
+    lines = RACES.splitlines()
+    dated = [f"{lines[0]},day", *(f"{line},1970-01-0{2 + int(line[0])}" for line in lines[1:])]
+    write(here / "races.csv", "\n".join(dated) + "\n")
+    works("rank", "races.csv", *AS_RACES, "--time", "day", "--save", "r.nc")
+    times = revealed.load("r.nc").rankings.times
+    assert times is not None
+    assert times.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert "no column 'date'" in refuses("rank", "races.csv", *AS_RACES, "--time", "date")
+
+
 def test_open_ends_are_told_and_do_not_stop_a_ranking(here: Path) -> None:
     write(here / "races.csv", RACES + "9,x,1\n9,a,2\n")
     result = works("rank", "races.csv", *AS_RACES)
@@ -153,3 +164,24 @@ def test_bad_results_are_refused(here: Path, what: str) -> None:
     table, more, sentence = BAD_RESULTS[what]
     write(here / "races.csv", table)
     assert sentence in refuses("rank", "races.csv", *AS_RACES, *more)
+
+
+def test_skills_over_time(here: Path) -> None:
+    lines = RACES.splitlines()
+    dated = [f"{lines[0]},day", *(f"{line},1970-01-0{2 + int(line[0])}" for line in lines[1:])]
+    write(here / "races.csv", "\n".join(dated) + "\n")
+    walk = (*AS_RACES, "--over-time", "random-walk")
+    files = ("--save", "r.nc", "--plot", "r.png")
+    timed = (*walk, "--time", "day")
+    found = answers("rank", "races.csv", *timed, *files, "--next", "a,c", "--at", "1970-01-09")
+    assert found["drift_sd"] > 0.0
+    assert sum(found["next"].values()) == pytest.approx(1.0, abs=1e-6)
+    assert Path("r.png").read_bytes().startswith(b"\x89PNG")
+    post = revealed.load("r.nc")
+    assert post.at(8.0).table() == found["ranking"]
+    assert "Skills move by" in works("rank", "races.csv", *timed).stdout
+    assert "give --time COLUMN" in refuses("rank", "races.csv", *walk)
+    assert "--at is for skills that change" in refuses("rank", "races.csv", *AS_RACES, "--at", "3")
+    assert "must be constant or random-walk" in refuses(
+        "rank", "races.csv", *AS_RACES, "--over-time", "walk"
+    )

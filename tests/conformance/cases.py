@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,8 @@ import revealed as rv
 from revealed._types import Ints
 from revealed.samplers.model_kind import Model, ModelKind
 from revealed.samplers.registry import REGISTRY, BuildArguments, SamplerEntry
-from tests.conformance.problems import PROBLEMS, Draws, Problem
+from tests.conformance.every import ALL_PROBLEMS
+from tests.conformance.problems import Draws, Problem
 from tests.support.cases import VARIANTS, given_options, label, warmed_up_draws
 from tests.support.evidence_log import model_name
 
@@ -57,6 +59,8 @@ def pace(kind: ModelKind, name: str, problem: str) -> Pace:
     if name in ("da", "px-scale", "px-translate", "px-both"):
         if kind.noise == "correlated":
             return Pace(200, 25)
+        if kind.over_time != "constant":
+            return Pace(500, 150)
         if kind.prior == "inferred sd":
             thin = {"px-both": 30, "px-scale": 60}.get(name, 100)
             return Pace(5 * thin, thin)
@@ -71,6 +75,9 @@ def pace(kind: ModelKind, name: str, problem: str) -> Pace:
         "hierarchical-gibbs": Pace(60, 4),
         "transitions-hmc": Pace(200, 8),
         "ranking-hmc": Pace(150, 3),
+        "state-space": Pace(200, 8),
+        "hidden-markov": Pace(200, 8),
+        "skill-paths": Pace(200, 12),
     }.get(name, Pace(500, 20))
 
 
@@ -170,6 +177,16 @@ def variants(pair: Pair) -> list[tuple[str, dict[str, Any]]]:
     return [(label(each), given_options(each)) for each in own]
 
 
+@cache
+def tried_each_time(pair: Pair) -> bool:
+    """Whether a pair is tried by default: the first of its model and sampler on the certificate.
+
+    Those that differ from it in the prior's sd or in df alone run with --slow.
+    """
+    own = model_name(pair.kind), pair.entry.name
+    return pair == next(p for p in pairs() if (model_name(p.kind), p.entry.name) == own)
+
+
 def is_default(variant: tuple[str, dict[str, Any]]) -> bool:
     """Whether a variant has the default options."""
     return not variant[0] or variant[0].endswith("-exact")
@@ -177,7 +194,7 @@ def is_default(variant: tuple[str, dict[str, Any]]) -> bool:
 
 def problems_for(pair: Pair) -> list[Problem]:
     """The problems of a pair's kind that are for its sampler."""
-    return [p for p in PROBLEMS if p.kind == pair.kind and p.is_for(pair.entry.name)]
+    return [p for p in ALL_PROBLEMS if p.kind == pair.kind and p.is_for(pair.entry.name)]
 
 
 def case(pair: Pair, check: str, *values: Any, slow: bool, name: str = "", **of: str) -> Any:

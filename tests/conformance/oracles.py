@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 import scipy.stats as st
-from scipy.special import expit, log_ndtr, ndtr
+from scipy.special import expit, log_ndtr, ndtr, stdtr
 
 import revealed as rv
 from revealed._types import Floats
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.kernels.ranking_likelihood import log_ranking_probabilities
+from revealed.models.lapse import KnownLapse
 from revealed.models.noise import Noise
 from revealed.models.priors import resolve_prior
 from revealed.samplers.model_kind import Model, ModelKind, kind_of
@@ -301,6 +303,12 @@ def pooled_oracles() -> list[Oracle]:
 # Lapses: one coefficient, and the rate
 
 
+def noise_without_lapses(noise: Noise) -> Noise:
+    """The noise of choices that are no lapses."""
+    without: Noise = KnownLapse(noise, 0.0).without_lapses
+    return without
+
+
 def lapse_moments(d: Decisions, model: rv.ChoiceModel) -> Moments:
     """Of coefficients with one free direction and the rate, on a grid of both.
 
@@ -324,7 +332,7 @@ def lapse_moments(d: Decisions, model: rv.ChoiceModel) -> Moments:
     # even quantiles of the prior of the rate, so that each has the same weight
     beta = noise.lapse.prior
     rate = st.beta(beta.a, beta.b).ppf((np.arange(400) + 0.5) / 400)
-    without = rv.log_likelihood(d, v, type(noise)())
+    without = rv.log_likelihood(d, v, noise_without_lapses(noise))
     logs = np.stack(
         [np.logaddexp(np.log1p(-r) + without, np.log(r / d.sizes)).sum(axis=1) for r in rate], 1
     )
@@ -344,46 +352,86 @@ def lapses(name: str, d: Decisions, model: rv.ChoiceModel, **of: Any) -> Oracle:
 
 
 def habit_moments(d: Decisions, model: rv.ChoiceModel) -> Moments:
-    """Of the coefficient, the rate and two of three habits, on a grid of all."""
+    """Of the coefficient, the rate, two of three habits, the log prior sd and log df.
+
+    Those of the last two that are inferred.
+    """
+    noise = model.noise
+    assert isinstance(noise, Noise)
+    law = noise_without_lapses(noise) if not is_df_inferred(noise) else None
+    if law is not None:
+        return habit_posterior(d, model, law)[1]
+    assert isinstance(noise, rv.StudentNoise)
+    assert isinstance(noise.df, rv.Gamma)
+    return mix_over_df(noise.df, lambda df: habit_posterior(d, model, rv.StudentNoise(df)))
+
+
+def is_df_inferred(noise: Noise) -> bool:
+    """Whether degrees of freedom are unknown."""
+    return isinstance(getattr(noise, "df", None), rv.Gamma)
+
+
+def habit_posterior(d: Decisions, model: rv.ChoiceModel, law: Noise) -> tuple[float, Moments]:
+    """The log evidence, and these moments under a noise that is known, on a grid of all."""
     noise, prior = model.noise, model.value_prior
     assert isinstance(noise, Noise)
     assert noise.lapse is not None
     assert isinstance(prior, rv.Normal)
     assert d.actions is not None
     sd: Any = prior.sd
-    v = np.linspace(-6.0, 6.0, 241) * float(sd)
+    scale: list[Floats] = []
+    if prior.infers_sd:
+        v, step = dense_at_zero(401, 60.0)
+        log_prior, *scale = integrate_scale(v**2, 1, sd.scale)
+        log_prior = log_prior + step
+    else:
+        v = np.linspace(-6.0, 6.0, 241) * float(sd)
+        log_prior = -0.5 * (v / float(sd)) ** 2
     # Gauss's nodes on the unit interval, as quantiles: of the rate, and of a broken stick
-    nodes, weights = np.polynomial.legendre.leggauss(24)
+    nodes, weights = np.polynomial.legendre.leggauss(24 if not is_df_inferred(noise) else 12)
     unit, weights = 0.5 * (nodes + 1.0), 0.5 * weights
     rate = st.beta(noise.lapse.prior.a, noise.lapse.prior.b).ppf(unit)
     first, part = st.beta(1, 2).ppf(unit), unit
     habits = np.array([[p, (1 - p) * u, (1 - p) * (1 - u)] for p in first for u in part])
-    without = np.exp(rv.log_likelihood(d, v[:, None], type(noise)()))
+    without = np.exp(rv.log_likelihood(d, v[:, None], law))
+    prior_mass = np.exp(log_prior - log_prior.max())[:, None] * weights
     of_row = np.unique(d.actions, return_inverse=True)[1]
-    moments, total = np.zeros((2, 4)), 0.0
+    moments, total, over_v = np.zeros((2, 4)), 0.0, np.zeros(len(v))
     for pi, habit_weight in zip(habits, np.outer(weights, weights).ravel(), strict=True):
         # the habit of what was chosen among the labels of its own decision
         blind = pi[of_row[d.chosen_row]] / np.add.reduceat(pi[of_row], d.start[:-1])
         likely = np.ones((len(v), len(rate)))
         for t in range(len(d)):
             likely *= np.outer(without[:, t], 1 - rate) + rate * blind[t]
-        mass = likely * np.exp(-0.5 * (v / float(sd)) ** 2)[:, None] * weights * habit_weight
+        mass = likely * prior_mass * habit_weight
         total += mass.sum()
+        over_v += mass.sum(axis=1)
         for power in (1, 2):
             moments[power - 1, 0] += mass.sum(axis=1) @ v**power
             moments[power - 1, 1] += mass.sum(axis=0) @ rate**power
             moments[power - 1, 2:] += mass.sum() * pi[:2] ** power
     mean, square = moments / total
-    return mean, np.sqrt(square - mean**2)
+    found = mean, np.sqrt(square - mean**2)
+    found = with_scale(found, over_v, *scale) if scale else found
+    return float(np.log(total)), found
 
 
 def habits(name: str, d: Decisions, model: rv.ChoiceModel, **of: Any) -> Oracle:
     """A model with lapses by habit, of three labels, on these decisions."""
 
     def each(draws: Draws) -> Floats:
-        return columns(draws["value"], draws["lapse"], draws["habit"][:, :2])
+        rest = [np.log(draws[name]) for name in ("prior_sd", "df") if name in draws]
+        return columns(draws["value"], draws["lapse"], draws["habit"][:, :2], *rest)
 
     return Oracle(name, model, d, d + d, each, cache(lambda: habit_moments(d, model)), **of)
+
+
+def by_sampler(d: Decisions, model: rv.ChoiceModel) -> list[Oracle]:
+    """Habits in these decisions; for particles, which take long for each, in the first of them."""
+    return [
+        habits("habits", d, model, not_for=("ibis",)),
+        habits("habits, few", d[:4], model, only=("ibis",)),
+    ]
 
 
 def against_the_grain(count: int, wrong: int, by: float) -> Decisions:
@@ -412,7 +460,11 @@ def lapse_oracles() -> list[Oracle]:
         ]
         by_habit = model.replace(noise=replace(noise, lapse=replace(LAPSE, to="habit")))
         seen = choose(rng, offers, np.array([1.5]), noise)
-        found.append(habits("habits", seen, by_habit))
+        wide = by_habit.replace(prior=prior_of("inferred sd", scale=1.0))
+        found += [habits("habits", seen, by_habit), *by_sampler(seen, wide)]
+    for law in (STUDENT, STUDENT_DF):
+        tails = replace(law, lapse=replace(LAPSE, to="habit"))
+        found += by_sampler(seen, rv.ChoiceModel(prior=rv.Normal(2.0), noise=tails))
     return found
 
 
@@ -429,16 +481,21 @@ def log_student(d: Decisions, v: Floats, df: float) -> Floats:
     return np.asarray(st.t.logcdf(lead / np.sqrt(2.0), df))
 
 
+def quantiles_of_df(prior: rv.Gamma, p: Floats) -> Floats:
+    """(n,) quantiles of the prior of df at probabilities p (n,); it is cut off below one."""
+    law = st.gamma(prior.shape, scale=1.0 / prior.rate)
+    low = law.cdf(1.0)
+    return np.asarray(law.ppf(low + (1.0 - low) * p))
+
+
 def mix_over_df(prior: rv.Gamma, at: Callable[[float], tuple[float, Moments]]) -> Moments:
     """The moments of a posterior over df, and of log df, from those with df known.
 
     at: the log evidence and the moments, at this df.
     """
-    # Gauss's nodes in the quantiles of the prior, which is cut off below one
+    # Gauss's nodes in the quantiles of the prior
     nodes, weights = np.polynomial.legendre.leggauss(16)
-    law = st.gamma(prior.shape, scale=1.0 / prior.rate)
-    low = law.cdf(1.0)
-    df = law.ppf(low + (1.0 - low) * 0.5 * (nodes + 1.0))
+    df = quantiles_of_df(prior, 0.5 * (nodes + 1.0))
     found = [at(each) for each in df]
     logs = np.array([log_evidence for log_evidence, _ in found]) + np.log(weights)
     share = np.exp(logs - logs.max())
@@ -490,17 +547,24 @@ def student_columns(draws: Draws) -> Floats:
 
 
 def student_oracles() -> list[Oracle]:
-    """Two actions, the better of them but for some that are wrong by far."""
-    d, found = against_the_grain(10, 2, 3.0), []
+    """Two actions, the better of them but for some that are wrong by far.
+
+    Particles take each decision as long as a whole run of another sampler: where they also infer
+    the rate of lapses and the prior sd, there are few.
+    """
+    d, few, found = against_the_grain(10, 2, 3.0), against_the_grain(3, 1, 3.0), []
     for law in (STUDENT, STUDENT_DF):
-        for prior, noise in (
-            ("normal", law),
-            ("inferred sd", law),
-            ("normal", replace(law, lapse=LAPSE)),
+        for prior, noise in itertools.product(
+            ("normal", "inferred sd"), (law, replace(law, lapse=LAPSE))
         ):
             model = rv.ChoiceModel(prior=prior_of(prior, 2.0, 1.0), noise=noise)
-            exact = cache(partial(student_moments, d, model))
-            found.append(Oracle("two actions", model, d, d + d, student_columns, exact))
+            long = prior == "inferred sd" and noise.lapse is not None
+            for name, seen, of in (
+                ("two actions", d, {"not_for": ("ibis",)} if long else {}),
+                *([("few", few, {"only": ("ibis",)})] if long else []),
+            ):
+                exact = cache(partial(student_moments, seen, model))
+                found.append(Oracle(name, model, seen, seen + seen, student_columns, exact, **of))
     return found
 
 
@@ -659,14 +723,24 @@ def lapsing_population_moments(d: Decisions, model: rv.ChoiceModel) -> Moments:
     assert isinstance(noise, Noise)
     assert isinstance(prior, rv.Normal)
     assert noise.lapse is not None
-    draws = with_lapses(prior, noise.lapse, np.random.default_rng(1), 1_000_000)
+    # Student's distribution takes longer, and so do samplers under it, which make fewer draws
+    df: Any = getattr(noise, "df", None)
+    rng, count = np.random.default_rng(1), 1_000_000 if df is None else 300_000
+    draws = with_lapses(prior, noise.lapse, rng, count)
+    if isinstance(df, rv.Gamma):
+        df = quantiles_of_df(df, rng.random(count))
     other = np.asarray(d.rows)[np.delete(np.arange(len(d.rows)), d.chosen_row), 0]
     lead = np.asarray(d.rows)[d.chosen_row, 0] - other
     logs = np.zeros(len(draws["sd"]))
     rates = np.broadcast_to(draws["lapse"], draws["value"].shape)
     for gap, group in zip(lead, np.asarray(d.groups), strict=True):
         utility = gap * draws["value"][group]
-        p = expit(utility) if isinstance(noise, rv.LogitNoise) else ndtr(utility / np.sqrt(2.0))
+        if df is not None:
+            p = stdtr(df, utility / np.sqrt(2.0))
+        elif isinstance(noise, rv.LogitNoise):
+            p = expit(utility)
+        else:
+            p = ndtr(utility / np.sqrt(2.0))
         logs += np.log(np.maximum((1.0 - rates[group]) * p + 0.5 * rates[group], 1e-300))
     parts = [draws["population_mean"], np.log(draws["sd"]), draws["value"][0]]
     if "across" in draws:
@@ -674,6 +748,7 @@ def lapsing_population_moments(d: Decisions, model: rv.ChoiceModel) -> Moments:
         parts += [draws["centre"], np.log(spread), draws["across"] / draws["sd"] / spread]
     parts.append(rates[0])
     parts += [np.log(draws["prior_sd"])] if prior.infers_sd else []
+    parts += [np.log(df)] if np.ndim(df) else []
     return moments_of(np.exp(logs - logs.max()), *map(np.arctan, parts))
 
 
@@ -687,12 +762,12 @@ def lapsing_population_columns(draws: Draws) -> Floats:
         found += [draws["population_noise_mean"], np.log(spread), across / sd / spread]
     rate = draws["lapse"]
     found.append(rate if rate.ndim == 1 else rate[:, 0])
-    scale = [np.log(draws["prior_sd"])] if "prior_sd" in draws else []
-    return np.asarray(np.arctan(columns(*found, *scale)))
+    rest = [np.log(draws[name]) for name in ("prior_sd", "df") if name in draws]
+    return np.asarray(np.arctan(columns(*found, *rest)))
 
 
 def lapsing_population_oracles() -> list[Oracle]:
-    """Two groups of different size, under both noises, with one rate and with two."""
+    """Two groups of different size, under all noises, with one rate and with two."""
     rng, found = np.random.default_rng(9), []
     group = np.repeat([0, 1], [10, 8])
     rows = rng.standard_normal((36, 1))
@@ -700,11 +775,13 @@ def lapsing_population_oracles() -> list[Oracle]:
     chosen = (rows[1::2, 0] > rows[::2, 0]) ^ (np.arange(18) % 3 == 1)
     d = Decisions(rows, np.arange(19) * 2, chosen.astype(int), groups=group)
     for law, lapse, prior in itertools.product(
-        (rv.NormalNoise, rv.LogitNoise), (LAPSE, LAPSE_BY_GROUP), ("normal", "inferred sd")
+        (rv.NormalNoise(), rv.LogitNoise(), STUDENT, STUDENT_DF),
+        (LAPSE, LAPSE_BY_GROUP),
+        ("normal", "inferred sd"),
     ):
         model = rv.ChoiceModel(
             prior=prior_of(prior, MEAN_SD, 1.0),
-            noise=law(lapse=lapse),
+            noise=replace(law, lapse=lapse),  # type: ignore[type-var]
             groups=rv.Hierarchical(sd_scale=SD_SCALE),
         )
         exact = cache(partial(lapsing_population_moments, d, model))
@@ -755,7 +832,10 @@ def transition_moments(model: rv.ChoiceModel) -> Moments:
     noise = model.noise
     assert isinstance(noise, Noise)
     if isinstance(noise, rv.StudentNoise) and isinstance(noise.df, rv.Gamma):
-        return mix_over_df(noise.df, lambda df: transition_posterior(model, rv.StudentNoise(df)))
+        student = noise
+        return mix_over_df(
+            noise.df, lambda df: transition_posterior(model, replace(student, df=df))
+        )
     return transition_posterior(model, noise)[1]
 
 
@@ -767,19 +847,21 @@ def transition_posterior(model: rv.ChoiceModel, noise: Noise) -> tuple[float, Mo
     gap = np.linspace(-90.0, 90.0, 18_001)
     first = Decisions([[1.0], [0.0]], [0, 2], [0])  # better by the coefficient, and chosen
     # beyond what is computed, logs go on as they are to the last digit that matters here
-    log_p = rv.log_likelihood(first, gap[:, None], type(noise)() if noise.lapse else noise)[:, 0]
+    if isinstance(noise, rv.StudentNoise):
+        assert not isinstance(noise.df, rv.Gamma)
+        log_p = st.t.logcdf(gap / np.sqrt(2.0), noise.df)
+    else:
+        log_p = rv.log_likelihood(first, gap[:, None], noise_without_lapses(noise))[:, 0]
 
-    def log_chosen(lead: Floats, rate: float) -> Floats:
-        found = np.interp(lead, gap, log_p)
-        return np.asarray(
-            found if rate == 0.0 else np.logaddexp(np.log1p(-rate) + found, np.log(0.5 * rate))
-        )
+    def log_chosen(logs: Floats, rate: float) -> Floats:
+        return np.asarray(logs if rate == 0.0 else np.log((1.0 - rate) * np.exp(logs) + 0.5 * rate))
 
-    # even quantiles of the rate's prior, so that each has the same weight
-    rates = np.zeros(1)
+    # Gauss's nodes in the quantiles of the rate's prior
+    rates, weights = np.zeros(1), np.ones(1)
     if noise.lapse is not None:
+        nodes, weights = np.polynomial.legendre.leggauss(12)
         beta = st.beta(noise.lapse.prior.a, noise.lapse.prior.b)
-        rates = beta.ppf((np.arange(60) + 0.5) / 60)
+        rates = beta.ppf(0.5 * (nodes + 1.0))
     prior: Any = model.prior
     if prior.infers_sd:
         s, step = dense_at_zero(400 if noise.lapse else 1500)
@@ -797,14 +879,17 @@ def transition_posterior(model: rv.ChoiceModel, noise: Noise) -> tuple[float, Mo
         # and the logit's Jacobian, p (1 - p)
         + (CONCENTRATION + NEXT_STATE_COUNTS[1]) * np.log(rest)
     )
+    better, worse = (np.interp(sign * lead, gap, log_p) for sign in (1.0, -1.0))
+    first_better, first_worse = (np.interp(sign * s, gap, log_p) for sign in (2.0, -2.0))
     logs = np.stack(
         [
             known
-            + ACTION_COUNTS[0, 0] * log_chosen(lead, rate)
-            + ACTION_COUNTS[0, 1] * log_chosen(-lead, rate)
-            + (ACTION_COUNTS[1, 0] * log_chosen(2.0 * s, rate))[:, None]
-            + (ACTION_COUNTS[1, 1] * log_chosen(-2.0 * s, rate))[:, None]
-            for rate in rates
+            + np.log(weight)
+            + ACTION_COUNTS[0, 0] * log_chosen(better, rate)
+            + ACTION_COUNTS[0, 1] * log_chosen(worse, rate)
+            + (ACTION_COUNTS[1, 0] * log_chosen(first_better, rate))[:, None]
+            + (ACTION_COUNTS[1, 1] * log_chosen(first_worse, rate))[:, None]
+            for rate, weight in zip(rates, weights, strict=True)
         ]
     )
     by_rate = np.exp(logs - logs.max())
@@ -834,7 +919,10 @@ def transition_columns(draws: Draws) -> Floats:
 def transition_oracles() -> list[Oracle]:
     """Under all noises, with both priors."""
     found = []
-    lapsing = (rv.NormalNoise(lapse=LAPSE), rv.LogitNoise(lapse=LAPSE))
+    lapsing = [
+        replace(law, lapse=LAPSE)
+        for law in (rv.NormalNoise(), rv.LogitNoise(), STUDENT, STUDENT_DF)
+    ]
     for noise in (*NOISES.values(), STUDENT, STUDENT_DF, *lapsing):
         for prior in ("normal", "inferred sd"):
             model = rv.ChoiceModel(

@@ -228,9 +228,9 @@ def choices_with_lapses(
     return Problem(name, model, draw, observe, rank, **of)
 
 
-def choices_by_habit(name: str, noise: Noise, offers: Decisions, sd: float, **of: Any) -> Problem:
-    """Ranked are coefficients, the rate of lapses, habits, and their log-likelihood."""
-    model: rv.ChoiceModel = rv.ChoiceModel(prior=rv.Normal(sd), noise=noise)
+def choices_by_habit(name: str, noise: Noise, offers: Decisions, prior: Any) -> Problem:
+    """Ranked are coefficients, the rate of lapses, habits, df, their log-likelihood, the prior sd."""
+    model: rv.ChoiceModel = rv.ChoiceModel(prior=prior, noise=noise)
     assert noise.lapse is not None
     assert offers.actions is not None
     labels, of_row = np.unique(offers.actions, return_inverse=True)
@@ -239,10 +239,10 @@ def choices_by_habit(name: str, noise: Noise, offers: Decisions, sd: float, **of
     def draw(rng: np.random.Generator) -> Draws:
         rate, habit = rng.beta(beta.a, beta.b), rng.dirichlet(np.ones(len(labels)))
         unknown = {"lapse": np.array([rate]), "habit": habit[None]}
-        return draw_value(rng, model.prior, offers) | unknown
+        return draw_value(rng, model.prior, offers) | draw_df(rng, noise) | unknown
 
     def observe(rng: np.random.Generator, truth: Draws) -> Any:
-        seen = choose(rng, offers, truth["value"][0], noise)
+        seen = choose(rng, offers, truth["value"][0], at_truth(noise, truth))
         assert seen.chosen is not None
         chosen = seen.chosen.copy()
         for t in np.flatnonzero(rng.random(len(offers)) < truth["lapse"][0]):
@@ -252,11 +252,13 @@ def choices_by_habit(name: str, noise: Noise, offers: Decisions, sd: float, **of
 
     def rank(data: Any, draws: Draws) -> Floats:
         habit = dict(zip(labels.tolist(), draws["habit"].T, strict=True))
-        known = rv.KnownLapse(noise, draws["lapse"], habit)
+        law: Any = StudentDraws(draws["df"]) if "df" in draws else noise
+        known = rv.KnownLapse(law, draws["lapse"], habit)
         fit = rv.log_likelihood(data, draws["value"], known).sum(axis=1)
-        return columns(draws["value"], draws["lapse"], draws["habit"], fit)
+        rest = [draws[name] for name in rest_of(draws)]
+        return columns(draws["value"], *rest, draws["habit"], fit, *scale_column(draws))
 
-    return Problem(name, model, draw, observe, rank, **of)
+    return Problem(name, model, draw, observe, rank)
 
 
 def draw_df(rng: np.random.Generator, noise: Noise) -> Draws:
@@ -272,6 +274,11 @@ def draw_df(rng: np.random.Generator, noise: Noise) -> Draws:
 def at_truth(noise: Noise, truth: Draws) -> Noise:
     """The noise without lapses, with its true degrees of freedom where they are inferred."""
     return rv.StudentNoise(float(truth["df"][0])) if "df" in truth else noise
+
+
+def rest_of(draws: Draws) -> list[str]:
+    """What is inferred of the noise, one number a draw, by name."""
+    return [name for name in ("df", "lapse") if name in draws]
 
 
 def known_noise(noise: Noise, draws: Draws) -> Any:
@@ -301,7 +308,7 @@ def student_choices(name: str, noise: Noise, offers: Decisions, prior: Any) -> P
 
     def rank(data: Any, draws: Draws) -> Floats:
         fit = rv.log_likelihood(data, draws["value"], known_noise(noise, draws)).sum(axis=1)
-        rest = [draws[name] for name in ("df", "lapse") if name in draws]
+        rest = [draws[name] for name in rest_of(draws)]
         return columns(draws["value"], fit, *rest, *scale_column(draws))
 
     return Problem(name, model, draw, observe, rank)
@@ -322,8 +329,9 @@ def student_problems() -> list[Problem]:
             for prior in ("normal", "inferred sd")
         ),
         *(
-            student_choices("lapses", replace(law, lapse=LAPSE), few, prior_of("normal", 1.5))
+            student_choices("lapses", replace(law, lapse=LAPSE), few, prior_of(prior, 1.5))
             for law in (STUDENT, STUDENT_DF)
+            for prior in ("normal", "inferred sd")
         ),
     ]
 
@@ -349,8 +357,13 @@ def lapse_problems() -> list[Problem]:
             for law in (rv.NormalNoise, rv.LogitNoise)
         ),
         *(
-            choices_by_habit("habits", law(lapse=habit), named, 2.0)
+            choices_by_habit("habits", law(lapse=habit), named, prior_of(prior))
+            for prior in ("normal", "inferred sd")
             for law in (rv.NormalNoise, rv.LogitNoise)
+        ),
+        *(
+            choices_by_habit("habits", replace(law, lapse=habit), named, prior_of("normal"))
+            for law in (STUDENT, STUDENT_DF)
         ),
     ]
 
@@ -582,6 +595,11 @@ def population_problems() -> list[Problem]:
                 for lapse in (LAPSE, LAPSE_BY_GROUP)
                 for law in (rv.NormalNoise, rv.LogitNoise)
             ),
+            *(
+                population(f"lapses by {lapse.by}", prior, replace(law, lapse=lapse), few)
+                for lapse in (LAPSE, LAPSE_BY_GROUP)
+                for law in (STUDENT, STUDENT_DF)
+            ),
         ]
     return found
 
@@ -630,15 +648,13 @@ def unknown_transitions(prior: str, law: Noise) -> Problem:
         rows = draws["transition"].reshape(-1, STATES, ACTIONS, STATES)
         utility = np.einsum("sxay,sy->sxa", rows, draws["value"])
         lead = utility[:, path.states, path.actions] - utility[:, path.states, 1 - path.actions]
-        known: Any = law
-        if lapse is not None:
-            known = rv.KnownLapse(law, np.repeat(draws["lapse"], lead.shape[1]))
-        if "df" in draws:
-            known = StudentDraws(np.repeat(draws["df"], lead.shape[1]))
+        # every choice is a draw of its own here
+        repeated = {name: np.repeat(draws[name], lead.shape[1]) for name in rest_of(draws)}
+        known = known_noise(law, repeated)
         chosen = rv.log_likelihood(gap, lead.reshape(-1, 1), known).reshape(lead.shape)
         followed = rows[:, path.states[:-1], path.actions[:-1], path.states[1:]]
         fits = (chosen.sum(axis=1), np.log(followed).sum(axis=1))
-        rest = [draws[name] for name in ("df", "lapse") if name in draws]
+        rest = [draws[name] for name in rest_of(draws)]
         return columns(draws["value"], draws["transition"], *fits, *rest, *scale_column(draws))
 
     return Problem(f"{STATES} states, {ACTIONS} actions", model, draw, observe, rank)
@@ -749,6 +765,7 @@ PROBLEMS = [
         for law in (
             *(*NOISES.values(), STUDENT, STUDENT_DF),
             *(rv.NormalNoise(lapse=LAPSE), rv.LogitNoise(lapse=LAPSE)),
+            *(replace(STUDENT, lapse=LAPSE), replace(STUDENT_DF, lapse=LAPSE)),
         )
         for prior in ("normal", "inferred sd")
     ),

@@ -36,6 +36,8 @@ LONG = {
     "ibis": 250,
     "laplace": 400,
     "transitions-hmc": 600,
+    "state-space": 400,
+    "hidden-markov": 400,
 }
 """Data sets of the long run, where one takes long; else 1,000."""
 SHORT = {"da": 100, "px-both": 100, "ghk-hmc": 50, "ranking-hmc": 50}
@@ -44,6 +46,9 @@ SHORT = {"da": 100, "px-both": 100, "ghk-hmc": 50, "ranking-hmc": 50}
 
 def data_sets(pair: Pair, long: bool) -> int:
     """How many data sets are drawn for a pair."""
+    # paths by data augmentation take long; their joint chain is quicker
+    if pair.entry.name == "da" and pair.kind.over_time != "constant":
+        return 400 if long else 0
     if not long:
         quick = pair.kind.prior == "normal" or pair.entry.name != "ghk-hmc"
         # with lapses exact posteriors and the joint chain are quicker

@@ -18,8 +18,10 @@ from scipy.special import logit, logsumexp
 
 from revealed._types import Floats
 from revealed.kernels.coordinate_table import table_values
+from revealed.kernels.noise import without_lapses
 from revealed.kernels.precision_root import pack_precision
 from revealed.kernels.ranking_hmc import RankingLikelihood, evaluate_likelihood
+from revealed.samplers.state_space import Position
 from tests.conformance.cases import (
     Pair,
     Spoil,
@@ -121,15 +123,44 @@ def adapt_to_data(rng: np.random.Generator, sampler: Any, state: State, at: Draw
         else:
             shared = z
     if "df" in at:
-        shared = np.array(
-            [find_coordinate(sampler.batches.groups.noise.table, float(np.log(at["df"][0])))]
-        )
+        # that of the noise without lapses comes first
+        table = without_lapses(sampler.batches.groups.noise).table
+        shared = np.append(find_coordinate(table, float(np.log(at["df"][0]))), shared)
     precision = np.linalg.inv(basis.T @ covariance @ basis)
     theta = pack_precision(mean @ basis, np.linalg.cholesky(precision))
     # what all groups share of the noise is the last of it
     theta = np.concatenate([theta, shared])
     new = begun | {"prior_sd": state["prior_sd"]}
     return dict(new | {"x": sampler.coordinates(new, theta, value @ basis)})
+
+
+def place_path(rng: np.random.Generator, sampler: Any, state: State, at: Draws) -> State:
+    """The same path, steps and noise in the coordinates of the new data alone."""
+    process, prior = sampler.process, sampler.prior
+    names = [name for name in sampler.places if name in at]
+    theta = [np.log(at[name][0]) for name in names]
+    theta += [np.log(at["prior_sd"])] if process.infers_start else []
+    theta += [at["long_run_mean"][0] @ prior.basis] if process.reverts else []
+    noise, law = list[float](), sampler.data.noise
+    if "df" in at:
+        table = getattr(law, "noise", law).table
+        noise.append(find_coordinate(table, float(np.log(at["df"][0]))))
+    if "lapse" in at:
+        noise.append(find_coordinate(law.table, float(logit(at["lapse"][0]))))
+    here = Position(np.concatenate(theta), np.array(noise), at["value"][0] @ prior.basis)
+    return dict(sampler.at_position(sampler.init(rng, None), here))
+
+
+def place_skills(rng: np.random.Generator, sampler: Any, state: State, at: Draws) -> State:
+    """The same skills and sizes in the coordinates of the new data alone."""
+    theta = sampler.known.copy()
+    for name, where in sampler.places.items():
+        if name in at:
+            theta[where : where + sampler.process.sizes] = np.log(at[name][0])
+    # coefficients have a prior sd of one
+    beside = at["coefficient"][0] if "coefficient" in at else np.empty(0)
+    here = Position(theta, beside, at["skill"][0][:, None])
+    return dict(sampler.at_position(sampler.init(rng, None), here))
 
 
 CARRY: dict[str, Carry] = {
@@ -139,11 +170,16 @@ CARRY: dict[str, Carry] = {
     "px-translate": redraw_utilities,
     "px-both": redraw_utilities,
     "da with noise": reject_utilities,
+    "da with paths": keep,
     "hierarchical": keep,
     "hierarchical-hmc": adapt_to_data,
     "hierarchical-gibbs": reject_utilities,
     "transitions-hmc": redraw_totals,
     "ranking-hmc": evaluate_ranking,
+    "state-space": place_path,
+    # it is evaluated afresh whenever it goes on
+    "hidden-markov": keep,
+    "skill-paths": place_skills,
 }
 """How each sampler's state goes from one set of data to the next."""
 NOT_POSSIBLE = {
@@ -158,19 +194,34 @@ STEPS = {
     "hierarchical-gibbs": (1_000, 6_000),
     "transitions-hmc": (1_000, 6_000),
     "ranking-hmc": (2_000, 10_000),
+    "state-space": (500, 4_000),
+    "hidden-markov": (1_000, 6_000),
+    "skill-paths": (500, 4_000),
 }
 """Steps of the joint chain by default, and with --slow; of the paper's samplers more."""
-THIN = {"hierarchical-hmc": 8}
+THIN = {"hierarchical-hmc": 8, "state-space": 8, "hidden-markov": 8, "skill-paths": 8}
 """Iterations for each set of data, where making a sampler for it takes longer than these.
 
 Batches of a chain must not correlate.
 """
 
 
+def steps_of(pair: Pair) -> tuple[int, int]:
+    """Steps of a pair's joint chain by default, and with --slow."""
+    if pair.entry.name == "da" and pair.kind.over_time != "constant":
+        return 800, 6_000
+    return STEPS.get(pair.entry.name, (2_000, 15_000))
+
+
 def carry_of(pair: Pair) -> Carry | None:
     """How a pair's state is carried over; None where it cannot be."""
     name = pair.entry.name
-    return CARRY.get("da with noise" if name == "da" and pair.kind.noise == "correlated" else name)
+    if name == "da" and pair.kind.noise == "correlated":
+        name = "da with noise"
+    # utilities are drawn first in every iteration: its state is theta and the path
+    if name == "da" and pair.kind.over_time != "constant":
+        name = "da with paths"
+    return CARRY.get(name)
 
 
 def functions(x: Floats) -> Floats:
@@ -249,8 +300,13 @@ CASES = [
         pair,
         problem,
         variant[1],
-        STEPS.get(pair.entry.name, (2_000, 15_000))[long],
-        slow=long or pair.entry.name == "composite" or pair.kind.noise == "other",
+        steps_of(pair)[long],
+        # of paths the walk always: filters take longer than values
+        slow=long
+        or pair.entry.name == "composite"
+        or pair.kind.noise == "other"
+        or pair.kind.over_time == "reverting"
+        or (pair.kind.over_time == "random walk" and pair.kind.prior != "normal"),
         name=f"{problem.name}-{'long' if long else 'short'}",
         problem=problem.name if pair.kind.prior == "normal" else f"{problem.name}, inferred sd",
         variant=variant[0],

@@ -16,8 +16,9 @@ import pytest
 from revealed.data import chunks
 from revealed.samplers import laplace, partitions
 from revealed.samplers import run as running
-from tests.conformance.cases import Pair, case, fit, missing, pairs
-from tests.conformance.oracles import ORACLES, Oracle
+from tests.conformance.cases import Pair, case, fit, missing, pairs, tried_each_time
+from tests.conformance.every import ALL_ORACLES
+from tests.conformance.oracles import Oracle
 from tests.support.statistical_asserts import assert_same
 
 DRAWS, WARMUP = 10, 40
@@ -27,7 +28,7 @@ DASK = ("hierarchical", "laplace")
 
 def small_problem(pair: Pair) -> Oracle | None:
     """The first exact posterior of a pair's kind, of which only the data are used here."""
-    found = (o for o in ORACLES if o.kind == pair.kind and o.is_for(pair.entry.name))
+    found = (o for o in ALL_ORACLES if o.kind == pair.kind and o.is_for(pair.entry.name))
     return next(found, None)
 
 
@@ -71,7 +72,7 @@ class Interrupts:
 
 
 CASES = [
-    case(pair, "resume, threads", pair, oracle, slow=False)
+    case(pair, "resume, threads", pair, oracle, slow=not tried_each_time(pair))
     for pair in pairs()
     if (oracle := small_problem(pair))
 ]

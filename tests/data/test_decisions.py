@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 
 ROWS = np.arange(12.0).reshape(6, 2)
 START = [0, 2, 3, 6]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -383,3 +384,15 @@ def test_published_results_are_read_quietly(file: str, columns: Any, games: int)
     frame = pd.read_csv(SHARED / file, keep_default_na=False)
     frame["game"] = frame[columns["game"]].astype(str).agg("-".join, axis=1)
     assert len(rv.read_rankings(frame, **{**columns, "game": "game"})) == games
+
+
+def test_rankings_go_to_other_processes() -> None:
+    columns: dict[str, Any] = {"car": ["x", "y", "y", "x"], "grid": [1.0, 2.0, 1.0, 2.0]}
+    games = Rankings.from_columns(
+        game=[1, 1, 2, 2], player=["ann", "bob"] * 2, position=[1, 2, 2, 1], columns=columns
+    )
+    found = pickle.loads(pickle.dumps(games))
+    assert found.names == games.names
+    assert found.columns["car"].tolist() == games.columns["car"].tolist()
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        found.columns["car"] = None

@@ -22,7 +22,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.io.dataframes import from_dataframe, to_dataframe
 from revealed.io.files import read_csv, read_file, read_parquet, write_file
 

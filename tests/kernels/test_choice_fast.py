@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import revealed as rv
 from revealed._types import Floats
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.data.unique import deduplicate
 from revealed.kernels.choice_exact import log_likelihood_and_gradient, log_probabilities
 from revealed.kernels.choice_fast import RivalIndex, log_likelihood, make_choice_workspace

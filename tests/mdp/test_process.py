@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.stats import binomtest, norm
 
 from revealed._types import Floats
-from revealed.data.decisions import Block
+from revealed.data.blocks import Block
 from revealed.mdp.bellman import expected_maximum
 from revealed.mdp.process import MDP
 from revealed.mdp.random_process import random_mdp

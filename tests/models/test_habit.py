@@ -26,6 +26,7 @@ from revealed.models.habit import (
 )
 from revealed.models.lapse import rates_of
 from revealed.models.likelihood import derivatives, weighted_derivatives
+from revealed.models.student import StudentDraws
 from tests.models.test_lapse import LapsingLogistic
 
 LAPSE = rv.Lapse(rv.Beta(2.0, 8.0), to="habit")
@@ -283,6 +284,35 @@ def test_separate_groups_have_habits_of_their_own() -> None:
     fewer = rv.Decisions(d.rows, d.start, d.chosen, names=d.names, actions=labels, groups=group)
     with pytest.raises(ValueError, match="group 'other' was never offered 'up'; separate groups"):
         rv.fit(fewer, model)
+
+
+@pytest.mark.filterwarnings("ignore::revealed.NotConvergedWarning")
+@pytest.mark.parametrize("what", ["df", "prior_sd"])
+def test_habits_stand_beside_what_else_is_inferred(what: str, tmp_path: Path) -> None:
+    d, inferred = labelled(30), what == "prior_sd"
+    noise: Any = rv.LogitNoise(lapse=LAPSE)
+    if not inferred:
+        noise = rv.StudentNoise(rv.Gamma(2.0, 0.4), lapse=LAPSE)
+    prior = rv.Normal(rv.HalfStudentT() if inferred else 5.0)
+    model = rv.ChoiceModel(prior=prior, noise=noise)
+    few: dict[str, Any] = {"chains": 2, "draws": 40, "warmup": 100, "executor": 1}
+    post = rv.fit(d, model, seed=1, progress=False, **few)
+    between = ("(prior sd)", "(lapse)") if inferred else ("(df)", "(lapse)")
+    assert post.columns().names[2:4] == between
+    # by the definition: each draw with its own df, rate and habits
+    rate, habit = post.stacked("lapse")[:, None], post.stacked("habit")[:, d.chosen]
+    law = rv.LogitNoise() if inferred else StudentDraws(post.stacked("df"))
+    attends = (1 - rate) * rv.choice_probabilities(d, post.values, law)[:, d.chosen_row]
+    exact = attends + rate * habit
+    np.testing.assert_allclose(np.exp(post.log_likelihood().reshape(80, 30)), exact, rtol=1e-6)
+    blind = (rate * habit / exact).mean(axis=0)
+    np.testing.assert_allclose(post.lapses().probability, blind, rtol=1e-3)
+    assert np.isfinite(post.loo().elpd)
+    assert "inform" in str(post.identification())
+    post.save(tmp_path / "both.nc")
+    again = rv.load(tmp_path / "both.nc")
+    assert again.model.noise == noise
+    np.testing.assert_array_equal(again.draws[what], post.draws[what])
 
 
 # Refusals

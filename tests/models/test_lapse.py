@@ -251,7 +251,7 @@ def test_what_cannot_be_is_refused_in_a_sentence() -> None:
     noise = rv.LogitNoise(lapse=rv.Lapse())
     with pytest.raises(ValueError, match="a flat prior is always improper: any choice may have"):
         rv.ChoiceModel(prior=rv.Flat(), noise=noise)
-    habit = rv.LogitNoise(lapse=rv.Lapse(to="habit"))
+    habit = rv.StudentNoise(lapse=rv.Lapse(to="habit"))
     with pytest.raises(ValueError, match=r"give prior=rv\.Normal\(sd\) or .*to=\"uniform\""):
         rv.fit(
             rv.Decisions(d.rows, d.start, d.chosen, actions=np.arange(len(d.rows)) % 2),

@@ -13,7 +13,8 @@ import scipy.special as ss
 import scipy.stats as st
 
 import revealed as rv
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.kernels.prior_scale import (
     PriorScale,
     draw_prior_sd,

@@ -16,7 +16,8 @@ from scipy.special import log_ndtr
 
 import revealed.models.likelihood as likelihood
 from revealed._types import Floats
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.kernels import choice_exact as integral
 from revealed.kernels.choice_information import add_information_dense
 from revealed.models.likelihood import (

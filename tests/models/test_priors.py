@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from revealed._types import Floats
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.models.coordinates import block_of_coefficient, coordinates, helmert
 from revealed.models.priors import Flat, HalfStudentT, Normal, resolve_prior
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as some
 
 import revealed as rv
 from revealed._types import Floats
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.models.coordinates import coordinates
 from revealed.models.propriety import (
     UnboundedDirection,

@@ -119,6 +119,51 @@ def test_results_read_the_draws_of_df(fitted: Any, tmp_path: Path) -> None:
 
 
 @PROVES
+@pytest.mark.filterwarnings("ignore::revealed.NotConvergedWarning")
+@pytest.mark.parametrize("by", ["all", "group"])
+def test_a_population_has_lapses_beside_df(by: Any, tmp_path: Path) -> None:
+    """Each choice is mixed with what a lapse makes of it, at the df and the rate of each draw."""
+    d, lapse = pairs(6.0), rv.Lapse(rv.Beta(2.0, 8.0), by=by)
+    noise = rv.StudentNoise(rv.Gamma(2.0, 0.4), lapse=lapse)
+    model = rv.ChoiceModel(prior=rv.Normal(2.0), noise=noise, groups=rv.Hierarchical())
+    post = rv.fit(d, model, seed=1, **SMALL)
+    rates = {"all": ("(lapse)",), "group": ("(lapse of the median group)",)}[by]
+    assert post.summary().names[2:4] == ("(df)", *rates)
+    gap = np.asarray(d.rows).reshape(-1, 2) @ [1.0, -1.0]
+    rate, values = post.stacked("lapse").reshape(120, -1), post.stacked("value")[:, :, 0]
+    group = np.tile([0, 1], 21)
+    attends = st.t.cdf(values[:, group] * gap / np.sqrt(2.0), post.stacked("df")[:, None])
+    rate = rate[:, group] if by == "group" else rate
+    exact = (1.0 - rate) * attends + 0.5 * rate
+    assert_error(np.exp(post.log_likelihood().reshape(120, 42)) - exact, 1e-8)
+    assert_error(post.lapses().probability - (0.5 * rate / exact).mean(axis=0), 1e-5)
+    assert np.isfinite(post.loo().elpd)
+    assert post.select(group="bob").draws.keys() == {"value", "df", "lapse"}
+    new = rv.Decisions(d.rows, d.start, d.chosen, names=d.names, groups=["cid"] * 42)
+    assert np.isfinite(post.predict(new, new_groups=["cid"]).probabilities).all()
+    post.save(tmp_path / "p.nc")
+    again = rv.load(tmp_path / "p.nc")
+    assert again.model.noise == noise
+    np.testing.assert_array_equal(again.draws["lapse"], post.draws["lapse"])
+
+
+@PROVES
+@pytest.mark.filterwarnings("ignore::revealed.NotConvergedWarning")
+def test_unknown_transitions_have_lapses_beside_df() -> None:
+    mdp = rv.random_mdp(np.random.default_rng(1), 3, 2)
+    seen = mdp.simulate(1, [2.0, 0.0, -2.0], 40, noise=rv.StudentNoise(3.0))
+    noise = rv.StudentNoise(rv.Gamma(2.0, 0.4), lapse=rv.Lapse())
+    model = rv.ChoiceModel(prior=rv.Normal(2.0), noise=noise, transitions=rv.Dirichlet(1.0))
+    post: Any = rv.fit(rv.Trajectories(seen, 3, 2), model, seed=1, **SMALL)
+    logs, rate = post.log_likelihood().reshape(120, -1), post.stacked("lapse")[:, None]
+    blind = (0.5 * rate / np.exp(logs)).mean(axis=0)
+    assert_error(post.lapses().probability - blind, 1e-10)
+    # nothing is less probable than a lapse makes it
+    assert (np.exp(logs) > 0.5 * rate).all()
+    assert np.isfinite(post.predict([0, 1, 2]).probabilities).all()
+
+
+@PROVES
 def test_probabilities_of_draws_are_those_of_each(fitted: Any) -> None:
     d, values = pairs(), np.array([[0.5], [2.0]])
     both = rv.choice_probabilities(d, values, StudentDraws(np.array([2.0, 30.0])))

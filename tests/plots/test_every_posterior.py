@@ -24,8 +24,10 @@ from revealed.models.choice import ChoiceModel
 from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.models.groups import Hierarchical, Separate
 from revealed.models.noise import LogitNoise
+from revealed.models.over_time import MeanReverting, RandomWalk
 from revealed.models.priors import Flat, HalfStudentT, Normal
 from revealed.models.ranking import RankingModel
+from revealed.models.switching import Switching
 from revealed.models.transitions import Dirichlet
 from revealed.plots.columns import column_kinds, prior_moments
 from revealed.plots.report import page, write_report
@@ -60,12 +62,15 @@ def trajectories(**more: Any) -> Trajectories:
     return Trajectories(paths, states=3, actions=2, **more)
 
 
-def rankings(tied: bool = False) -> Rankings:
+def rankings(tied: bool = False, times: Any = None) -> Rankings:
     # ann, bob and cid each beat and are beaten
     position = [1, 1, 2] if tied else [1, 2, 3]
     names = ["ann", "bob", "cid", "bob", "cid", "ann", "cid", "ann", "bob"]
     return Rankings.from_columns(
-        game=np.repeat([1, 2, 3], 3).tolist(), player=names, position=position * 3
+        game=np.repeat([1, 2, 3], 3).tolist(),
+        player=names,
+        position=position * 3,
+        time=None if times is None else np.repeat(times, 3).tolist(),
     )
 
 
@@ -165,9 +170,37 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "separate": separate,
     "separate transitions": separate_transitions,
     "transitions": mdp,
+    "random walk": lambda: make(
+        decisions(times=range(20)),
+        ChoiceModel(prior=Normal(2.0), over_time=RandomWalk()),
+        value=draw(20, 2),
+        drift_sd=np.exp(draw(2)),
+    ),
+    "reverting": lambda: make(
+        decisions(times=range(20)),
+        ChoiceModel(prior=Normal(2.0), over_time=MeanReverting(rate=0.1, shared=True)),
+        value=draw(20, 2),
+        stationary_sd=np.exp(draw(1)),
+        long_run_mean=draw(2),
+    ),
+    "switching": lambda: make(
+        decisions(sessions=[0] * 8 + [1] * 12),
+        ChoiceModel(prior=Normal(2.0), over_time=Switching()),
+        value=draw(2, 2),
+        switch_probability=np.tile([[0.8, 0.2], [0.3, 0.7]], (*draw().shape, 1, 1)),
+        initial=np.tile([0.5, 0.5], (*draw().shape, 1)),
+    ),
     "ranking": lambda: make(rankings(), RankingModel(), skill=draw(3), spread=np.exp(draw())),
     "ranking with ties": lambda: make(
         rankings(tied=True), RankingModel(prior=Normal(1.0)), skill=draw(3), margin=np.exp(draw())
+    ),
+    "ranking over time": lambda: make(
+        rankings(tied=True, times=[0.0, 1.0, 1.0]),
+        RankingModel(over_time=RandomWalk()),
+        skill=draw(6),
+        drift_sd=np.exp(draw(1)),
+        spread=np.exp(draw(1)),
+        margin=np.exp(draw()),
     ),
     "ranking with ties, logit noise": lambda: make(
         rankings(tied=True), RankingModel(Normal(1.0), noise=LogitNoise()), skill=draw(3)
@@ -177,11 +210,16 @@ SPECIAL: dict[Any, set[str]] = {
     plots.noise_correlations: {"correlated noise", "hierarchical, correlated noise"},
     plots.shrinkage: {"hierarchical", "hierarchical, correlated noise"},
     plots.transitions: {"transitions"},
+    plots.value_paths: {"random walk", "reverting"},
+    plots.strategy_ribbons: {"switching"},
     plots.skill_intervals: {
         "ranking",
         "ranking with ties",
         "ranking with ties, logit noise",
+        "ranking over time",
     },
+    plots.skill_curves: {"ranking over time"},
+    plots.leaders: {"ranking over time"},
 }
 """Figures that only some posteriors have, and of which."""
 
@@ -189,7 +227,11 @@ NAMED = {
     plots.noise_correlations: "CorrelatedNoise",
     plots.shrinkage: "HierarchicalPosterior",
     plots.transitions: "MDPPosterior",
+    plots.value_paths: "PathPosterior",
+    plots.strategy_ribbons: "SwitchingPosterior",
     plots.skill_intervals: "RankingPosterior",
+    plots.skill_curves: "RankingPathPosterior",
+    plots.leaders: "RankingPathPosterior",
 }
 """What the sentence of a refusal says would be right."""
 
@@ -289,8 +331,11 @@ def test_the_report_says_what_is_identified_or_why_not(case: str) -> None:
         ("separate", "separate: each group has values of its own"),
         ("transitions", "Dirichlet prior with concentration 1"),
         ("separate transitions", "Dirichlet prior with concentration 1"),
+        ("random walk", "a random walk; the sd of a step is inferred, for each coefficient"),
+        ("reverting", "the sd is inferred, one for all, the rate of return 0.1"),
         ("ranking", "the spread of skills, is inferred"),
         ("ranking with ties", "a win needs a margin"),
+        ("ranking over time", "a random walk; the sd of a step is inferred"),
     ],
 )
 def test_the_settings_describe_the_model(case: str, words: str) -> None:
@@ -337,6 +382,13 @@ def test_priors_are_those_of_values_only() -> None:
     labels = {kind.label: kind.where for kind in column_kinds(posterior("separate transitions"))}
     assert (moments[1, labels["value"]] > 0.0).all()
     assert np.isnan(moments[:, labels["transition probability"]]).all()
+    # of values that change, the first has the prior, or the mean to which they return
+    assert prior_moments(posterior("random walk"))[1, 2:5] == pytest.approx(
+        [2, 2, np.nan], nan_ok=True
+    )
+    assert prior_moments(posterior("reverting"))[1, :3] == pytest.approx(
+        [np.nan, 2, 2], nan_ok=True
+    )
     post = posterior("inferred prior sd")
     assert prior_moments(post)[1, :2] == pytest.approx(np.median(post.draws["prior_sd"]))
 

@@ -13,7 +13,8 @@ from scipy.stats import norm
 
 from revealed import plots
 from revealed._types import Floats
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.data.rankings import Rankings
 from revealed.mdp.bellman import Reward
 from revealed.models.choice import ChoiceModel

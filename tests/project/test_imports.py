@@ -20,7 +20,7 @@ LAYERS = [
     {"data"},
     {"models", "mdp", "environments", "io"},
     {"samplers", "results"},
-    {"api", "online"},
+    {"api", "forecasting", "online"},
     {"plots"},
     {"cli", "studio", "replication", "sklearn", "__main__"},
 ]

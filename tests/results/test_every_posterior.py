@@ -40,6 +40,21 @@ def people(count: int = 3, each: int = 12) -> rv.Decisions:
     return offers.with_choices(choose(rng, offers, np.array([-1.0, 0.7]))[0])
 
 
+def diary() -> rv.Decisions:
+    """One person, with the days and weeks of what was chosen; some days have two decisions."""
+    d = people(1, 24)
+    days = np.repeat(np.arange(18.0), [1, 2, 1] * 6)
+    return rv.Decisions(
+        d.rows,
+        d.start,
+        d.chosen,
+        names=d.names,
+        actions=d.actions,
+        times=days,
+        sessions=[f"week {int(day // 7)}" for day in days],
+    )
+
+
 def walks() -> rv.Trajectories:
     """Four walks through a house of three rooms, by two people."""
     rng = np.random.default_rng(2)
@@ -50,6 +65,12 @@ def walks() -> rv.Trajectories:
 
 def games() -> rv.Rankings:
     return rv.Rankings.from_lists([["x", "y", "z"], ["y", "z", "x"], ["z", "x", "y"]] * 3)
+
+
+def dated_games() -> rv.Rankings:
+    """Nine games on four days."""
+    lists = [["x", "y", "z"], ["y", "z", "x"], ["z", "x", "y"]] * 3
+    return rv.Rankings.from_lists(lists, times=[0, 0, 1, 1, 1, 2.5, 2.5, 4, 4])
 
 
 MODELS: dict[str, tuple[Any, Any]] = {
@@ -105,9 +126,25 @@ MODELS: dict[str, tuple[Any, Any]] = {
         walks,
         rv.ChoiceModel(prior=rv.Normal(2.0), transitions=rv.Dirichlet(2.0), groups=rv.Separate()),
     ),
+    "random walk": (
+        diary,
+        rv.ChoiceModel(
+            prior=rv.Normal(2.0),
+            over_time=rv.RandomWalk(0.3, between_sessions=rv.HalfStudentT(scale=1.0)),
+        ),
+    ),
+    "reverting, logit noise with lapses": (
+        diary,
+        rv.ChoiceModel(
+            prior=rv.Normal(2.0),
+            noise=rv.LogitNoise(lapse=rv.Lapse()),
+            over_time=rv.MeanReverting(),
+        ),
+    ),
     "ranking": (games, rv.RankingModel()),
     "ranking, given spread": (games, rv.RankingModel(rv.Normal(1.0), "player")),
     "ranking, logit noise": (games, rv.RankingModel(noise=rv.LogitNoise())),
+    "ranking over time": (dated_games, rv.RankingModel(over_time=rv.RandomWalk())),
 }
 CLASSES = {
     "choices": rv.ChoicePosterior,
@@ -118,11 +155,14 @@ CLASSES = {
     "hierarchical, inferred sd": rv.HierarchicalPosterior,
     "hierarchical, correlated noise": rv.HierarchicalPosterior,
     "hierarchical, correlated noise, inferred sd": rv.HierarchicalPosterior,
+    "random walk": rv.PathPosterior,
+    "reverting, logit noise with lapses": rv.PathPosterior,
     "transitions": rv.MDPPosterior,
     "transitions, inferred sd": rv.MDPPosterior,
     "ranking": rv.RankingPosterior,
     "ranking, given spread": rv.RankingPosterior,
     "ranking, logit noise": rv.RankingPosterior,
+    "ranking over time": rv.RankingPathPosterior,
 }
 every = pytest.mark.parametrize("what", MODELS)
 
@@ -352,7 +392,7 @@ def test_models_of_one_kind_of_data_are_compared() -> None:
     for name, post in posts.items():
         assert elpd[name] == pytest.approx(post.loo().elpd)
     rankings = {name: fitted(name) for name in MODELS if name.startswith("ranking")}
-    assert len(rv.compare(rankings).models) == 3
+    assert set(rv.compare(rankings).models) == set(rankings)
 
 
 def test_models_of_other_data_are_not_compared() -> None:

@@ -8,7 +8,8 @@ import scipy.linalg as sla
 
 import revealed as rv
 from revealed._types import Floats
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.models.choice import ChoiceModel
 from revealed.models.likelihood import posterior_mode
 from revealed.models.priors import Flat, Normal, Prior, resolve_prior

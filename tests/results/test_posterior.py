@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import revealed as rv
 from revealed._types import Floats
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.io.netcdf import CHECKSUM_MARK
 from revealed.models.choice import ChoiceModel
 from revealed.models.likelihood import log_likelihood
@@ -279,6 +281,25 @@ def test_round_trip_of_labels(labels: str, tmp_path: Path) -> None:
     assert_same(load(tmp_path / "player.nc"), post)
 
 
+@pytest.mark.parametrize("sessions", [None, ["b", "a much longer one"], [2, 1]])
+def test_round_trip_of_times(sessions: Any, tmp_path: Path) -> None:
+    given = Decisions(**{**FULL, "times": [19783.0 + 1 / 3, -1e-7], "sessions": sessions})
+    posterior(decisions=given).save(tmp_path / "player.nc")
+    back = load(tmp_path / "player.nc").decisions
+    np.testing.assert_array_equal(back.times, given.times)
+    found = None if back.sessions is None else back.sessions.tolist()
+    assert found == sessions
+
+
+@pytest.mark.filterwarnings("ignore::revealed.NotConvergedWarning")
+@pytest.mark.parametrize("times", [None, [19783.0 + 1 / 3, -1e-7, 2.0]])
+def test_round_trip_of_times_of_games(times: Any, tmp_path: Path) -> None:
+    games = rv.Rankings.from_lists([["x", "y"], ["y", "x"], ["x", "y"]], times=times)
+    rv.fit(games, draws=10, warmup=10, chains=1, seed=1, progress=False).save(tmp_path / "r.nc")
+    back = load(tmp_path / "r.nc").rankings.times
+    assert (None if back is None else back.tolist()) == times
+
+
 @pytest.mark.parametrize("zeros", [False, True])
 def test_round_trip_of_sparse_rows(zeros: bool, tmp_path: Path) -> None:
     rows = sp.csr_array((5, 3)) if zeros else sp.csr_array(np.array(ROWS))
@@ -297,6 +318,8 @@ def test_round_trip_of_a_bare_posterior(tmp_path: Path) -> None:
     assert_same(back, post)
     assert back.decisions.actions is None
     assert back.decisions.groups is None
+    assert back.decisions.times is None
+    assert back.decisions.sessions is None
 
 
 def test_round_trip_of_stats(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 import revealed as rv
 from revealed._types import Floats
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.kernels.hmc import PathOutcome
 from revealed.models.correlated_noise import resolve_noise
 from revealed.models.priors import ResolvedPrior, resolve_prior

@@ -13,7 +13,8 @@ import pytest
 
 import revealed as rv
 from revealed._types import Floats
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.models.priors import Prior
 from revealed.samplers.data_augmentation import EXPANSIONS, AugmentationOptions
 from revealed.samplers.model_kind import kind_of

@@ -18,6 +18,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,12 +98,32 @@ def many_trajectories() -> rv.Trajectories:
     return rv.Trajectories(seen, 40, 5)
 
 
+def dated() -> rv.Decisions:
+    """Sixty decisions, one after the other."""
+    return rv.Decisions(*offers(60, 3, 2), times=range(60))
+
+
+def many_dated() -> rv.Decisions:
+    """As many as other samplers have, each at a time of its own."""
+    return rv.Decisions(*offers(20_000, 10, 10), times=range(20_000))
+
+
 def many_games() -> rv.Rankings:
     rng = np.random.default_rng(3)
     names = [f"player {k}" for k in range(200)]
     return rv.Rankings.from_lists(
         [[names[k] for k in rng.permutation(200)[:6]] for _ in range(5000)]
     )
+
+
+def dated_games() -> rv.Rankings:
+    """The same games, one after the other."""
+    return replace(games(), times=np.arange(float(len(games()))))
+
+
+def many_dated_games() -> rv.Rankings:
+    """As many as skills that do not change have, each at a time of its own."""
+    return replace(many_games(), times=np.arange(float(len(many_games()))))
 
 
 POPULATION = rv.ChoiceModel(groups=rv.Hierarchical())
@@ -133,6 +154,16 @@ CASES = {
         NORMAL.replace(transitions=rv.Dirichlet()),
         trajectories,
         many_trajectories,
+    ),
+    "state-space": Case(
+        "state-space", NORMAL.replace(over_time=rv.RandomWalk()), dated, many_dated
+    ),
+    "da with paths": Case("da", NORMAL.replace(over_time=rv.RandomWalk()), dated, many_dated),
+    "hidden-markov": Case(
+        "hidden-markov", NORMAL.replace(over_time=rv.Switching()), dated, many_dated
+    ),
+    "skill-paths": Case(
+        "skill-paths", rv.RankingModel(over_time=rv.RandomWalk()), dated_games, many_dated_games
     ),
     "ranking-hmc": Case("ranking-hmc", rv.RankingModel(), games, many_games),
 }

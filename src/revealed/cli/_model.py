@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from revealed._validation import check_positive
 
@@ -61,6 +63,49 @@ def choose_noise(
         return StudentNoise(Gamma() if df is None else df, lapse=blind)
     law = LogitNoise if noise == "logit" else NormalNoise
     return law(lapse=blind)
+
+
+OverTime = Annotated[
+    str,
+    typer.Option(
+        help="Whether values change: constant; random-walk, drifting with the times of --time; "
+        "mean-reverting; or switching, by --states strategies that take turns within a session."
+    ),
+]
+States = Annotated[
+    int | None,
+    typer.Option(
+        help="How many strategies take turns, with --over-time switching; default 2.",
+        show_default=False,
+    ),
+]
+
+
+def choose_over_time(
+    over_time: str, time: str | None, session: str | None, states: int | None = None
+) -> Any:
+    """How values change, as the options ask for it; a step between sessions where there are any."""
+    from revealed.models.over_time import Constant, MeanReverting, RandomWalk
+    from revealed.models.priors import HalfStudentT
+    from revealed.models.switching import Switching
+
+    if over_time not in ("constant", "random-walk", "mean-reverting", "switching"):
+        raise ValueError(
+            "--over-time must be constant, random-walk, mean-reverting or switching; it is "
+            f"{over_time!r}"
+        )
+    if states is not None and over_time != "switching":
+        raise ValueError("--states goes with --over-time switching; give both, or neither")
+    # without times decisions follow one another as they stand
+    if over_time == "switching":
+        return Switching(2 if states is None else states)
+    if over_time == "constant":
+        return Constant()
+    if time is None:
+        raise ValueError(f"--over-time {over_time} needs --time, the column of times")
+    if over_time == "mean-reverting":
+        return MeanReverting()
+    return RandomWalk(between_sessions=None if session is None else HalfStudentT(scale=1.0))
 
 
 def choose_groups(groups: str) -> Any:

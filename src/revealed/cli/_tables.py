@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,9 +31,14 @@ PosteriorFile = Annotated[
 ]
 
 
-def column_option(help_text: str) -> Any:
-    """An option that names a column; it is listed under "Columns of the table" in the help."""
-    return typer.Option(metavar="COLUMN", help=help_text, rich_help_panel="Columns of the table")
+def column_option(help_text: str, *names: str) -> Any:
+    """An option that names a column; it is listed under "Columns of the table" in the help.
+
+    names: what is typed, where that is not the name of the argument.
+    """
+    return typer.Option(
+        *names, metavar="COLUMN", help=help_text, rich_help_panel="Columns of the table"
+    )
 
 
 def sampling_option(help_text: str, **more: Any) -> Any:
@@ -48,6 +53,20 @@ GroupColumn = Annotated[str, column_option("Who decided, if that is recorded.")]
 AvailableColumn = Annotated[
     str | None, column_option("True or false: which actions were on offer.")
 ]
+TimeColumn = Annotated[
+    str | None,
+    column_option("When a decision was made, numbers or dates; most models ignore it.", "--time"),
+]
+SessionColumn = Annotated[
+    str | None, column_option("In which session it was made; most models ignore it.", "--session")
+]
+
+
+def refuse_times(columns: Mapping[str, str | None], what: str) -> None:
+    """Refuse --time and --session with data that have no such columns; what: these data."""
+    for name in ("time", "session"):
+        if columns[name] is not None:
+            raise ValueError(f"{what} are read without times and sessions; leave out --{name}")
 
 
 def file_option(help_text: str, name: str) -> Any:

@@ -42,7 +42,10 @@ EXTRAS = MappingProxyType(
         ),
         "gym": Extra(("gymnasium",), "Tetris as a Gymnasium environment"),
         "bench": Extra(
-            ("choix", "jax", "numpyro", "nutpie", "openskill", "trueskill", "xlogit"),
+            (
+                *("choix", "jax", "numpyro", "nutpie", "openskill", "psytrack"),
+                *("threadpoolctl", "trueskill", "xlogit"),
+            ),
             "the peers that benchmarks compare with",
         ),
     }

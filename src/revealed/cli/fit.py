@@ -14,9 +14,12 @@ import typer
 from revealed._validation import check_writable
 from revealed.cli._cluster import dask_client
 from revealed.cli._model import (
+    OverTime,
+    States,
     check_groups_known,
     choose_groups,
     choose_noise,
+    choose_over_time,
     choose_prior,
     choose_transitions,
     with_base_of,
@@ -42,11 +45,14 @@ from revealed.cli._tables import (
     CsvSep,
     DecisionColumn,
     GroupColumn,
+    SessionColumn,
+    TimeColumn,
     column_option,
     csv_format,
     is_games_file,
     print_summary,
     read_tetris_decisions,
+    refuse_times,
     sampling_option,
     summary_to_dict,
 )
@@ -129,6 +135,8 @@ def fit(
             show_default=False,
         ),
     ] = None,
+    over_time: OverTime = "constant",
+    states: States = None,
     transitions: Annotated[
         str,
         typer.Option(
@@ -194,6 +202,8 @@ def fit(
     action: ActionColumn = "action",
     group: GroupColumn = "group",
     available: AvailableColumn = None,
+    time_column: TimeColumn = None,
+    session: SessionColumn = None,
     state: Annotated[str, column_option("States, in a table of trajectories.")] = "state",
     episode: Annotated[str, column_option("Episodes, in a table of trajectories.")] = "episode",
     features: Annotated[
@@ -250,18 +260,22 @@ def fit(
         noise=choose_noise(noise, base, lapse, df),
         groups=choose_groups(groups),
         transitions=choose_transitions(transitions, concentration),
+        over_time=choose_over_time(over_time, time_column, session, states),
     )
     # Refuse contradictions before the table is read, which may take long.
     REGISTRY.find(sampler, kind_of(model))
     if workers is not None and cluster is not None:
         raise ValueError("--workers and --cluster contradict each other; give one of them")
-    columns = {
+    columns: dict[str, str | None] = {
         "decision": decision,
         "chosen": chosen,
         "action": action,
         "group": group,
-        "available": available,
     }
+    columns |= {"available": available, "time": time_column, "session": session}
+    # Before the table is read, as all contradictions.
+    if transitions == "unknown":
+        refuse_times(columns, "trajectories")
     form = csv_format(sep, decimal, encoding)
     roles = {"episode": episode, "state": state, "action": action, "group": group}
     with data_warnings_as_messages():
@@ -364,6 +378,7 @@ def _read_decisions(
     if form and (is_games_file(table) or table.is_dir()):
         raise ValueError(f"{table}: this is no CSV file, so leave out --{', --'.join(form)}")
     if is_games_file(table):
+        refuse_times(columns, "games of Tetris")
         return read_tetris_decisions(table, features or "paper")
     # a folder is read chunk by chunk, a file at once
     read: Any = scan_parquet if table.is_dir() else read_file

@@ -26,6 +26,7 @@ from revealed.io.atomic import atomic_open, atomic_write
 
 if TYPE_CHECKING:
     from revealed.models.noise import LogitNoise, NormalNoise
+    from revealed.models.over_time import Constant, RandomWalk
     from revealed.results.ranking import RankingPosterior
 
 Results = Annotated[
@@ -69,6 +70,15 @@ def rank(
         str | None,
         typer.Option(help="The column of teams, if players play in teams.", show_default=False),
     ] = None,
+    time_column: Annotated[
+        str | None,
+        typer.Option(
+            "--time",
+            metavar="COLUMN",
+            help="The column of when games were played, numbers or dates; for skills that change.",
+            show_default=False,
+        ),
+    ] = None,
     winner_only: Annotated[
         bool, typer.Option("--winner-only", help="Look at who won and at nothing else.")
     ] = False,
@@ -87,6 +97,36 @@ def rank(
         str | None,
         typer.Option(
             "--next", help="A line-up to foresee, players separated by commas.", show_default=False
+        ),
+    ] = None,
+    over_time: Annotated[
+        str,
+        typer.Option(
+            help="How skills change: constant, or random-walk, for which --time says when games "
+            "were played; --plot then shows curves of the best."
+        ),
+    ] = "constant",
+    component: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column with labels whose skills change too, such as car, or player*surface; "
+            "may be given again.",
+            show_default=False,
+        ),
+    ] = None,
+    covariate: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column of numbers that games depend on, with --over-time; may be given again.",
+            show_default=False,
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            help="When: the date of the table and of --next, with skills that change; default: "
+            "that of the last game.",
+            show_default=False,
         ),
     ] = None,
     allow_new_players: Annotated[
@@ -116,6 +156,7 @@ def rank(
 
     from revealed.api import NotConvergedWarning, fit
     from revealed.io.read_data import read_rankings
+    from revealed.models.over_time import Constant
     from revealed.models.priors import Flat, Normal
     from revealed.models.propriety import UnboundedSkillWarning
     from revealed.models.ranking import RankingModel
@@ -130,8 +171,16 @@ def rank(
     if flat and prior_sd is not None:
         raise ValueError("--flat and --prior-sd contradict each other; give one of them")
     model_noise, team_noise = _choose_noise(noise, team_noise)
+    change, date = _choose_change(over_time, time_column, at)
     # None infers the sd of the skills
     prior = Flat() if flat else None if prior_sd is None else Normal(prior_sd)
+    parts = [name for joined in component or () for name in joined.split("*") if name != "player"]
+    columns = list(dict.fromkeys([*parts, *(covariate or ())]))
+    if columns and next_game is not None:
+        raise ValueError(
+            "--next knows players alone, and the model depends on "
+            f"{', '.join(columns)} too; leave one of them out"
+        )
     # The line-up is checked before the fit, which may take an hour.
     with data_warnings_as_messages():
         rankings = read_rankings(
@@ -142,6 +191,8 @@ def rank(
             team=team,
             winner_only=winner_only,
             score=score,
+            time=time_column,
+            columns=columns,
             **csv_format(sep, decimal, encoding),
         )
     line_up = None if next_game is None else [name.strip() for name in next_game.split(",")]
@@ -154,7 +205,14 @@ def rank(
         warnings.simplefilter("ignore", NotConvergedWarning)  # the summary says it better
         ranking = fit(
             rankings,
-            RankingModel(prior=prior, team_noise=team_noise, noise=model_noise),
+            RankingModel(
+                prior=prior,
+                team_noise=team_noise,
+                noise=model_noise,
+                over_time=change,
+                components=("player", *(component or ())),
+                covariates=tuple(covariate or ()),
+            ),
             draws=draws,
             warmup=warmup,
             chains=chains,
@@ -165,8 +223,10 @@ def rank(
     for warning in caught:
         print_message(str(warning.message))
     seconds = time.monotonic() - began
-    wins = None if line_up is None else ranking.win_probabilities(line_up, allow_new_players)
-    lines = ranking.table()
+    # of skills that change the table is of one date
+    shown = ranking if date is None else ranking.at(date)
+    wins = None if line_up is None else shown.win_probabilities(line_up, allow_new_players)
+    lines = shown.table()
     # Files first: what is printed afterwards names them.
     if out is not None:
         text = io.StringIO()
@@ -179,9 +239,11 @@ def rank(
     # Drawn into the file that is only there when it is whole.
     if plot is not None:
         from revealed.plots.ranking import skill_intervals
+        from revealed.plots.skill_paths import skill_curves
 
+        figure = skill_intervals if isinstance(change, Constant) else skill_curves
         with atomic_open(plot) as stream:
-            skill_intervals(ranking).savefig(stream, format=plot.suffix[1:].lower())
+            figure(ranking).savefig(stream, format=plot.suffix[1:].lower())
     # What did not converge is said on stderr, also where the answer is JSON.
     summary = ranking.summary()
     if not summary.converged:
@@ -201,6 +263,7 @@ def rank(
                 "out": out,
                 "save": save,
                 "plot": plot,
+                "drift_sd": None if isinstance(change, Constant) else ranking.drift_sd.mean(),
                 "spread": None if flat else ranking.spread.mean(),
                 "margin": ranking.margin.mean() if "margin" in ranking.draws else None,
                 "converged": summary.converged,
@@ -210,7 +273,9 @@ def rank(
             }
         )
         return
-    _print_ranking(ranking)
+    _print_ranking(shown)
+    if not isinstance(change, Constant):
+        print(f"Skills move by {ranking.drift_sd.mean():.3g} in one unit of time.")
     if line_up is not None and wins is not None:
         print(
             "Next: "
@@ -234,6 +299,27 @@ def _choose_noise(noise: str, team_noise: str) -> tuple[NormalNoise | LogitNoise
     if noise not in kinds:
         raise ValueError(f"--noise must be normal or logit; it is {noise!r}")
     return kinds[noise], team_noise
+
+
+def _choose_change(
+    over_time: str, time_column: str | None, at: str | None
+) -> tuple[Constant | RandomWalk, float | None]:
+    """How skills change, and the date that was asked for, as a number."""
+    from revealed.data.times import texts_to_times
+    from revealed.models.over_time import Constant, RandomWalk
+
+    if over_time not in ("constant", "random-walk"):
+        raise ValueError(f"--over-time must be constant or random-walk; it is {over_time!r}")
+    # a date means nothing to skills that do not change
+    if over_time == "constant":
+        if at is not None:
+            raise ValueError("--at is for skills that change; give --over-time random-walk")
+        return Constant(), None
+    if time_column is None:
+        raise ValueError(
+            "--over-time random-walk needs to know when games were played; give --time COLUMN"
+        )
+    return RandomWalk(), None if at is None else float(texts_to_times("--at", [at])[0])
 
 
 def _print_ranking(ranking: RankingPosterior) -> None:

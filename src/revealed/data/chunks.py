@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from revealed._types import Floats
-from revealed.data.decisions import Block, Coefficients, Decisions
+from revealed.data.blocks import Block, Coefficients
+from revealed.data.decisions import Decisions
 
 # Decisions of a chunk in memory. Fewer cost overhead, more leave threads without work; sums over
 # chunks, and so results in their last digits, depend on it.

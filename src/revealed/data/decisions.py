@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from revealed._types import Ints, Labels
+from revealed._types import Floats, Ints, Labels
+from revealed.data.blocks import Block
 from revealed.data.checks import (
     check_flat,
     check_labels,
@@ -30,34 +31,9 @@ from revealed.data.checks import (
     check_whole,
     find_bad_row,
 )
+from revealed.data.times import check_sessions, check_times
 
 Rows = Any  # a dense Floats array, or a scipy.sparse.csr_array
-
-
-@dataclass(frozen=True)
-class Block:
-    """A run of coefficients that belong together.
-
-    Parameters
-    ----------
-    name
-        What the coefficients are: "value", "action reward".
-    size
-        How many coefficients there are.
-    sum_to_zero
-        Whether only differences of the coefficients matter, so that they are made to sum to zero.
-
-    Examples
-    --------
-    >>> d = rv.Decisions(np.eye(3), [0, 3], [1], blocks=[rv.Block("cities", 3, sum_to_zero=True)])
-    >>> post = rv.fit(d, rv.ChoiceModel(prior=rv.Normal(1.0)))
-    >>> post.mean().sum().round(9) + 0.0  # only differences matter
-    np.float64(0.0)
-    """
-
-    name: str
-    size: int
-    sum_to_zero: bool = False
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -85,12 +61,20 @@ class Decisions:
         The coefficient blocks in order, each a ``Block``; default: one block, not sum-to-zero.
     ids
         T labels of the decisions, used in tables and messages; default 0, 1, ...
+    times
+        T finite numbers, when each decision was made, such as the number of its trial. Dates of
+        Python, numpy and pandas become days since 1970-01-01; optional.
+    sessions
+        T labels of the sessions in which decisions were made; optional.
 
     Examples
     --------
     >>> d = rv.Decisions([[0.8, 0.2], [0.3, 0.7]], start=[0, 2], chosen=[1])
     >>> len(d), d.names
     (1, ('v0', 'v1'))
+    >>> day = np.array(["1970-01-03T12:00"], dtype="datetime64[h]")
+    >>> rv.Decisions([[0.8, 0.2], [0.3, 0.7]], [0, 2], [1], times=day).times
+    array([2.5])
     """
 
     rows: Rows
@@ -102,6 +86,8 @@ class Decisions:
     group_name: str | None
     blocks: tuple[Block, ...]
     ids: Labels
+    times: Floats | None
+    sessions: Labels | None
 
     def __init__(
         self,
@@ -115,6 +101,8 @@ class Decisions:
         group_name: str | None = None,
         blocks: Sequence[Block] | None = None,
         ids: Any = None,
+        times: Any = None,
+        sessions: Any = None,
     ) -> None:
         # The ids come early, because every message about a decision names it by its id.
         self._set("start", check_starts(start))
@@ -143,6 +131,8 @@ class Decisions:
             "groups", None if groups is None else check_labels("groups", groups, count, "decision")
         )
         self._set("group_name", None if groups is None else group_name)
+        self._set("times", None if times is None else check_times(times, self.ids))
+        self._set("sessions", None if sessions is None else check_sessions(sessions, self.ids))
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -233,6 +223,8 @@ class Decisions:
             group_name=self.group_name,
             blocks=self.blocks,
             ids=self.ids[picked],
+            times=None if self.times is None else self.times[picked],
+            sessions=None if self.sessions is None else self.sessions[picked],
         )
 
     def __add__(self, other: Decisions) -> Decisions:
@@ -248,7 +240,7 @@ class Decisions:
                 "only decisions with the same coefficient names and blocks can be joined"
             )
         # What one side knows and the other does not could not be joined without inventing it.
-        for field in ("chosen", "actions", "groups"):
+        for field in ("chosen", "actions", "groups", "times", "sessions"):
             if (getattr(self, field) is None) != (getattr(other, field) is None):
                 raise ValueError(
                     f"one side has {field} and the other has none; "
@@ -271,6 +263,8 @@ class Decisions:
             groups=join("groups"),
             group_name=self.group_name if self.group_name == other.group_name else None,
             blocks=self.blocks,
+            times=join("times"),
+            sessions=join("sessions"),
         )
 
     def with_choices(self, chosen: Any) -> Decisions:
@@ -379,20 +373,3 @@ class Decisions:
             raise ValueError(
                 f"blocks ({sizes}) must be non-empty and cover the {width} coefficients exactly"
             )
-
-
-class Coefficients(Protocol):
-    """Whatever has named coefficients in blocks: decisions, or chunks of them."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """(K,) the names of the coefficients."""
-        ...
-
-    @property
-    def blocks(self) -> tuple[Block, ...]:
-        """The blocks of coefficients, in order.
-
-        Their sizes add up to K.
-        """
-        ...

@@ -63,6 +63,8 @@ def without_far_offsets(decisions: Decisions) -> Decisions:
         group_name=decisions.group_name,
         blocks=decisions.blocks,
         ids=decisions.ids,
+        times=decisions.times,
+        sessions=decisions.sessions,
     )
 
 

@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
-from revealed._types import Bools, Ints
+from revealed._types import Bools, Floats, Ints, Labels
 from revealed.data.data_warning import warn_of_similar_labels
+from revealed.data.entries import Team, as_team
+from revealed.data.game_checks import check_games, runs
+from revealed.data.member_columns import check_member_columns, pick_rows
 from revealed.data.positions import (
     group_by_game,
-    is_missing,
     rank_of_position,
     rank_of_score,
     require_labels,
     warn_of_scores,
 )
-
-Team = tuple[str, ...]
-"""The players of one entry."""
-
-# Entries that may share a rank. The likelihood of a tie has a term for every subset of the tied:
-# 256 for eight of them, and twice as many for each more.
-MAX_TIED = 8
+from revealed.data.ranking_builder import RankingsBuilder
+from revealed.data.times import check_times, times_of_games
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,6 +52,13 @@ class Rankings:
         that is not known.
     ids
         (G,) what the games are called.
+    times
+        (G,) finite numbers, when each game was played; dates become days since 1970-01-01, as in
+        ``Decisions``. Optional.
+    columns
+        What else is known of each of `players`, by name, each as long as they are: labels such as
+        a car or a surface, or numbers such as a place on the grid. Only skills that change look at
+        them.
 
     Examples
     --------
@@ -77,31 +81,22 @@ class Rankings:
     tied: Bools
     n_ordered: Ints
     ids: tuple[Hashable, ...]
+    times: Floats | None = None
+    columns: Mapping[str, Labels] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        games = zip(self.start[:-1], self.start[1:], self.n_ordered, strict=True)
-        for game, (low, high, n_ordered) in enumerate(games):
-            where = f"game {self.ids[game]}"
-            if high - low < 2:
-                raise ValueError(f"{where}: there is one entry; a game needs at least two")
-            if n_ordered < 1:
-                raise ValueError(f"{where}: there is no winner; nobody has a position")
-            # Entries in no known order cannot be known to be equal.
-            if self.tied[low] or self.tied[low + n_ordered : high].any():
-                raise ValueError(
-                    f"{where}: only entries with a position can tie, "
-                    "and the first has nobody before it"
-                )
-            if longest_tie(self.tied[low:high]) > MAX_TIED:
-                raise ValueError(
-                    f"{where}: more than {MAX_TIED} entries share a rank; "
-                    "leave their positions out to say only that they are behind"
-                )
-            # The same player in two entries of a game would race against himself.
-            members = self.players[self.member_start[low] : self.member_start[high]]
-            if len(set(members.tolist())) < len(members):
-                twice = next(p for p in members.tolist() if (members == p).sum() > 1)
-                raise ValueError(f"{where}: {self.names[twice]} takes part twice")
+        # Read-only, as the times of decisions are.
+        if self.times is not None:
+            times = check_times(self.times, self.ids, "game")
+            times.flags.writeable = False
+            object.__setattr__(self, "times", times)
+        check_games(self)
+        object.__setattr__(self, "columns", check_member_columns(self.columns, len(self.players)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # columns are a view that cannot be changed, which pickle does not know
+        every = [getattr(self, part.name) for part in fields(self)[:-1]]
+        return Rankings, (*every, dict(self.columns))
 
     def __len__(self) -> int:
         return len(self.n_ordered)
@@ -178,19 +173,66 @@ class Rankings:
             New rankings; these are left as they are.
         """
         # All players are kept, so that skills of parts of the data can be compared.
-        builder = _RankingsBuilder(self.names)
-        for g in games:
-            entries = range(self.start[g], self.start[g + 1])
-            members = [
-                self.players[self.member_start[e] : self.member_start[e + 1]].tolist()
-                for e in entries
-            ]
-            tied = [bool(self.tied[e]) for e in entries]
-            builder.add(self.ids[g], members, tied, int(self.n_ordered[g]))
-        return builder.build()
+        picked = np.fromiter(games, np.int64)
+        if not picked.size:
+            raise ValueError("there are no games; at least one is needed")
+        entries, start = runs(self.start, picked)
+        members, member_start = runs(self.member_start, entries)
+        return Rankings(
+            self.names,
+            self.players[members],
+            member_start,
+            start,
+            self.tied[entries],
+            self.n_ordered[picked],
+            tuple(self.ids[g] for g in picked.tolist()),
+            None if self.times is None else self.times[picked],
+            {name: column[members] for name, column in self.columns.items()},
+        )
+
+    def __add__(self, other: Rankings) -> Rankings:
+        """These games followed by `other`'s, with the players of both.
+
+        Players of both sides are the same where their names are. The new games are called 0, 1,
+        ..., because ids of both sides may be equal.
+        """
+        if not isinstance(other, Rankings):
+            return NotImplemented
+        if (self.times is None) != (other.times is None):
+            raise ValueError(
+                "one side has times and the other has none; give times to both, or to neither"
+            )
+        if set(self.columns) != set(other.columns):
+            raise ValueError(
+                "both sides must have the same columns; one has "
+                f"{', '.join(sorted(self.columns)) or 'none'}, the other "
+                f"{', '.join(sorted(other.columns)) or 'none'}"
+            )
+        names = tuple(dict.fromkeys(self.names + other.names))
+        # Where the players of the other side stand among those of both.
+        index = {name: k for k, name in enumerate(names)}
+        moved = np.array([index[name] for name in other.names], np.int64)
+        # Both or none of the two, as was checked.
+        times = [part.times for part in (self, other) if part.times is not None]
+        return Rankings(
+            names,
+            np.concatenate([self.players, moved[other.players]]),
+            np.concatenate([self.member_start, self.member_start[-1] + other.member_start[1:]]),
+            np.concatenate([self.start, self.start[-1] + other.start[1:]]),
+            np.concatenate([self.tied, other.tied]),
+            np.concatenate([self.n_ordered, other.n_ordered]),
+            tuple(range(len(self) + len(other))),
+            np.concatenate(times) if times else None,
+            {
+                name: np.concatenate([own, other.columns[name]])
+                for name, own in self.columns.items()
+            },
+        )
 
     @staticmethod
-    def from_lists(games: Iterable[Sequence[Any]], winner_only: bool = False) -> Rankings:
+    def from_lists(
+        games: Iterable[Sequence[Any]], winner_only: bool = False, times: Any = None
+    ) -> Rankings:
         """Rankings from lists of entries, best first.
 
         Parameters
@@ -199,6 +241,8 @@ class Rankings:
             One list a game. An entry is a name, or a tuple of names for a team.
         winner_only
             Whether only the winner is known: the others came behind, in no known order.
+        times
+            When each game was played, numbers or dates; optional.
 
         Returns
         -------
@@ -221,12 +265,12 @@ class Rankings:
         names = tuple(dict.fromkeys(name for game in listed for team in game for name in team))
         warn_of_similar_labels("players", names)
         position = {name: k for k, name in enumerate(names)}
-        builder = _RankingsBuilder(names)
+        builder = RankingsBuilder(names)
         for g, game in enumerate(listed):
             n_ordered = min(1, len(game)) if winner_only else len(game)
             members = [[position[name] for name in team] for team in game]
             builder.add(g, members, [False] * len(game), n_ordered)
-        return builder.build()
+        return Rankings(*builder.parts(), times=times)
 
     @staticmethod
     def from_columns(
@@ -236,6 +280,8 @@ class Rankings:
         team: Sequence[Any] | None = None,
         winner_only: bool = False,
         score: Sequence[Any] | None = None,
+        time: Sequence[Any] | None = None,
+        columns: Mapping[str, Sequence[Any]] | None = None,
     ) -> Rankings:
         """Rankings from the columns of a long table, a row for each player in each game.
 
@@ -254,6 +300,11 @@ class Rankings:
             Whether to use only who won, and take the others for behind in no known order.
         score
             In place of positions: numbers of which the largest is the best, or the same codes.
+        time
+            When the game was played, the same in all its rows: a number or a date, also as text
+            such as 2024-03-01; optional.
+        columns
+            What else is known of a player in a game, by name: labels or numbers; optional.
 
         Returns
         -------
@@ -271,9 +322,10 @@ class Rankings:
         places = position if score is None else score
         if places is None or (position is not None and score is not None):
             raise ValueError("give position, where 1 is the best, or score, where the largest is")
-        if not len(game) == len(player) == len(places) or (
-            team is not None and len(team) != len(game)
-        ):
+        more = dict(columns or {})
+        given = [column for column in (player, places, team, time) if column is not None]
+        given += more.values()
+        if any(len(column) != len(game) for column in given):
             raise ValueError("game, player, position and team must be columns of the same length")
         for what, labels in (("game", game), ("player", player), ("team", team)):
             require_labels(what, [] if labels is None else labels)
@@ -295,7 +347,7 @@ class Rankings:
         )
         warn_of_similar_labels("players", names)
         index = {name: k for k, name in enumerate(names)}
-        builder = _RankingsBuilder(names)
+        builder = RankingsBuilder(names)
         for g, unsorted in by_game.items():
             # Those without a position have rank infinity, and so come last.
             entries = sorted(unsorted.values(), key=lambda entry: entry[0])
@@ -312,71 +364,9 @@ class Rankings:
                 tied, n_ordered = [False] * len(ranks), min(n_ordered, 1)
             members = [[index[name] for name in team] for _, team in entries]
             builder.add(g, members, tied, n_ordered)
-        return builder.build()
-
-
-def longest_tie(tied: Bools) -> int:
-    """How many entries share a rank at most.
-
-    tied: (n,) whether an entry of one game ties with the one before it.
-    """
-    longest = run = 1
-    # A run of flags of length n is a tie of n + 1 entries.
-    for flag in tied.tolist():
-        run = run + 1 if flag else 1
-        longest = max(longest, run)
-    return longest
-
-
-class _RankingsBuilder:
-    """Collects games one by one, and makes `Rankings` of them.
-
-    Its fields are the arrays of `Rankings` as lists, which can grow.
-    """
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.names = names
-        self.players: list[int] = []
-        self.member_start, self.start = [0], [0]
-        self.tied: list[bool] = []
-        self.n_ordered: list[int] = []
-        self.ids: list[Hashable] = []
-
-    def add(
-        self, name: Hashable, teams: Sequence[Sequence[int]], tied: Sequence[bool], n_ordered: int
-    ) -> None:
-        """Add a game; teams are positions of players, best first."""
-        for members in teams:
-            if not members:
-                raise ValueError(f"game {name}: an entry has no players")
-            self.players.extend(members)
-            self.member_start.append(len(self.players))
-        self.tied.extend(tied)
-        self.start.append(len(self.member_start) - 1)
-        self.n_ordered.append(n_ordered)
-        self.ids.append(name)
-
-    def build(self) -> Rankings:
-        """All games that were added, checked."""
-        if not self.n_ordered:
-            raise ValueError("there are no games; at least one is needed")
-        players, member_start, start = (
-            np.array(part, np.int64) for part in (self.players, self.member_start, self.start)
+        times: Any = None if time is None else times_of_games(game, time, by_game)
+        return Rankings(
+            *builder.parts(),
+            times=times,
+            columns=pick_rows(more, game, player, builder) if more else {},
         )
-        tied, n_ordered = np.array(self.tied, np.bool_), np.array(self.n_ordered, np.int64)
-        return Rankings(self.names, players, member_start, start, tied, n_ordered, tuple(self.ids))
-
-
-def as_team(entry: Any, where: str = "") -> Team:
-    """An entry as the names in it: one for a player, several for a team.
-
-    where: how a message begins.
-    """
-    if isinstance(entry, Mapping):
-        raise ValueError(f"{where}an entry is a name or a tuple of names, not a mapping")
-    # A text is iterable too, letter by letter.
-    alone = isinstance(entry, str) or not isinstance(entry, Iterable)
-    names = (entry,) if alone else tuple(entry)
-    if any(map(is_missing, names)):
-        raise ValueError(f"{where}a name is missing; every entry needs one")
-    return tuple(map(str, names))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from revealed._types import Bools, Floats, Ints, Labels
+from revealed.data.times import check_times, dates_to_days, texts_to_times
 from revealed.io.columns import Arrow
 
 
@@ -109,11 +110,16 @@ def read_feature(
 
 
 def read_groups(
-    table: dict[str, Arrow], name: str, order: Ints, start: Ints, ids: Labels
+    table: dict[str, Arrow],
+    name: str,
+    order: Ints,
+    start: Ints,
+    ids: Labels,
+    what: str = "belongs to one group",
 ) -> Labels:
     """(T,) the label of who decided.
 
-    The rows of a decision must agree.
+    The rows of a decision must agree. what: why they must, in the words of the message.
     """
     code, labels = encode_labels(table, name)
     code = code[order]
@@ -125,9 +131,48 @@ def read_groups(
         t = decision[wrong[0]]
         raise ValueError(
             f"decision {ids[t]}: column {name!r} holds both {labels[first[t]]} and "
-            f"{labels[code[wrong[0]]]}; one decision belongs to one group"
+            f"{labels[code[wrong[0]]]}; one decision {what}"
         )
     return labels[first]
+
+
+def read_times(table: dict[str, Arrow], name: str, order: Ints, start: Ints, ids: Labels) -> Floats:
+    """(T,) when each decision was made: numbers, or days since 1970-01-01 of dates.
+
+    The rows of a decision must agree.
+    """
+    # Rows that were not on offer have no say.
+    by_row = _times(name, table[name])[order]
+    first = check_times(by_row[start[:-1]], ids)
+    # A time that is missing in another row of a decision differs from its first too.
+    wrong = np.flatnonzero(by_row != np.repeat(first, np.diff(start)))
+    if wrong.size:
+        row = int(wrong[0])
+        t = int(np.searchsorted(start, row, side="right")) - 1
+        cells = [table[name][int(order[i])].as_py() for i in (start[t], row)]
+        raise ValueError(
+            f"decision {ids[t]}: column {name!r} holds both {cells[0]} and {cells[1]}; "
+            "one decision is made at one time"
+        )
+    return first
+
+
+def _times(name: str, column: Arrow) -> Floats:
+    """(rows,) a column of numbers, dates or ISO text as floats, NaN where nothing is."""
+    import pyarrow as pa
+
+    if is_text(column.type):
+        return texts_to_times(f"column {name!r}", column.to_pylist())
+    if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+        # Arrow keeps a moment with a time zone in UTC, which is what is wanted.
+        return dates_to_days(column.to_numpy(zero_copy_only=False))
+    # True and false are numbers in a feature, and no times.
+    numbers = None if pa.types.is_boolean(column.type) else _numbers(column)
+    if numbers is None:
+        raise ValueError(
+            f"column {name!r} holds {describe_kind(column.type)}; times must be numbers or dates"
+        )
+    return numbers
 
 
 def _numbers(column: Arrow) -> Floats | None:

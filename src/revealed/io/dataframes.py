@@ -19,9 +19,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed._types import Labels
+from revealed.data.blocks import Block
 from revealed.data.data_warning import warn_of_similar_labels
-from revealed.data.decisions import Block, Decisions
-from revealed.io.column_values import encode_labels, read_feature, read_flags, read_groups
+from revealed.data.decisions import Decisions
+from revealed.io.column_values import (
+    encode_labels,
+    read_feature,
+    read_flags,
+    read_groups,
+    read_times,
+)
 from revealed.io.columns import Arrow, collect_columns, open_dataframe
 from revealed.io.table_checks import (
     check_choices,
@@ -44,6 +51,8 @@ def from_dataframe(
     available: str | None = None,
     features: Sequence[str] | None = None,
     blocks: Sequence[Block] | None = None,
+    time: str | None = None,
+    session: str | None = None,
 ) -> Decisions:
     """Decisions from a long table: pandas, polars, pyarrow, or whatever narwhals understands.
 
@@ -74,6 +83,11 @@ def from_dataframe(
         to files.
     blocks
         The coefficient blocks, as in ``Decisions``.
+    time
+        The column of when a decision was made, constant within it: numbers, or dates, which become
+        days since 1970-01-01, also as text such as 2024-03-01 or 2024-03-01T15:30.
+    session
+        The column of sessions, constant within a decision.
 
     Returns
     -------
@@ -86,12 +100,16 @@ def from_dataframe(
     >>> table = pa.table({"decision": [7, 7], "chosen": [0, 1], "height": [3.0, 2.0]})
     >>> rv.from_dataframe(table)
     <Decisions: 1 decisions of 2 actions, 1 coefficients, dense>
+    >>> dated = table.append_column("day", pa.array(["1970-01-05", "1970-01-05"]))
+    >>> rv.from_dataframe(dated, time="day").times
+    array([4.])
     """
     frame, columns = open_dataframe(table)
     # The default names are taken where they exist, and not missed where they do not.
     action = None if action == "action" and action not in columns else action
     group = None if group == "group" and group not in columns else group
-    roles = [name for name in (decision, chosen, action, group, available) if name is not None]
+    named = (decision, chosen, action, group, available, time, session)
+    roles = [name for name in named if name is not None]
     picked = _pick_features(columns, roles, features)
     table = collect_columns(frame, list(dict.fromkeys([*roles, *picked])))
 
@@ -127,6 +145,10 @@ def from_dataframe(
     groups = None if group is None else read_groups(table, group, order, start, ids)
     if groups is not None:
         warn_of_similar_labels(f"column {group!r}", dict.fromkeys(groups.tolist()))
+    sessions = None
+    if session is not None:
+        sessions = read_groups(table, session, order, start, ids, "is made in one session")
+        warn_of_similar_labels(f"column {session!r}", dict.fromkeys(sessions.tolist()))
     # Where no choices were seen nothing is learnt, and a feature may well be the same for all.
     if features is None and is_chosen is not None:
         warn_of_features(rows, picked, start, order)
@@ -140,6 +162,8 @@ def from_dataframe(
         group_name=group,
         blocks=blocks,
         ids=ids,
+        times=None if time is None else read_times(table, time, order, start, ids),
+        sessions=sessions,
     )
 
 
@@ -157,8 +181,9 @@ def to_dataframe(decisions: Decisions, backend: str = "pyarrow") -> Any:
     Returns
     -------
     table
-        Columns: decision, action (positions 0, 1, ... where there are no labels), group and chosen
-        where known, then the features.
+        Columns: decision, action (positions 0, 1, ... where there are no labels), group, time,
+        session and chosen where known, then the features. Times are numbers, and read back with
+        ``from_dataframe(table, time="time", session="session")``.
 
     Examples
     --------
@@ -171,8 +196,11 @@ def to_dataframe(decisions: Decisions, backend: str = "pyarrow") -> Any:
 
     if backend not in ("pyarrow", "pandas", "polars"):
         raise ValueError(f"backend must be 'pyarrow', 'pandas' or 'polars', not {backend!r}")
+    # Only decisions that have times need a column for them.
+    given = (("time", decisions.times), ("session", decisions.sessions))
+    optional = {name: values for name, values in given if values is not None}
     for name in decisions.names:
-        if _is_reserved(name):
+        if _is_reserved(name) or name in optional:
             raise ValueError(
                 f"a feature is called {name!r}, a column name with a meaning of its own; "
                 "rename it before writing"
@@ -194,6 +222,8 @@ def to_dataframe(decisions: Decisions, backend: str = "pyarrow") -> Any:
         )
     if decisions.groups is not None:
         columns["group"] = _to_arrow("groups", decisions.groups).take(pa.array(number))
+    for name, values in optional.items():
+        columns[name] = _to_arrow(f"{name}s", values).take(pa.array(number))
     if decisions.chosen is not None:
         columns["chosen"] = pa.array(position == decisions.chosen[number])
     # A table has no sparse columns.

@@ -119,6 +119,8 @@ def read_csv(
     """
     # Columns of labels are read as text, so that 007 does not become 7.
     labels = {options.get(role, role) for role in ("decision", "action", "group")}
+    # A column of sessions is one only where it is asked for.
+    labels |= {options.get("session")}
     labels -= {None, *(options.get("features") or ())}
     table = read_csv_table(path, labels, CsvFormat(sep, decimal, encoding))
     # Labels that all look like numbers become numbers after all.
@@ -152,7 +154,7 @@ def write_file(decisions: Decisions, path: str | os.PathLike[str]) -> None:
     # The table is made before the file, so that a mistake leaves no file.
     table = to_dataframe(decisions)
     if kind != "parquet":
-        _check_csv_keeps_labels(table)
+        _check_csv_keeps_labels(table, decisions.sessions is not None)
     with atomic_open(path) as stream:
         if kind == "parquet":
             pyarrow.parquet.write_table(table, stream)
@@ -206,11 +208,14 @@ def _infer_type(text: Arrow) -> Arrow:
     return text
 
 
-def _check_csv_keeps_labels(table: Arrow) -> None:
-    """Refuse labels that would come back from CSV as another type, such as the text "7"."""
+def _check_csv_keeps_labels(table: Arrow, has_sessions: bool) -> None:
+    """Refuse labels that would come back from CSV as another type, such as the text "7".
+
+    has_sessions: whether a column called session is one of labels, and no feature.
+    """
     import pyarrow as pa
 
-    for name in ("decision", "action", "group"):
+    for name in ("decision", "action", "group", *(["session"] if has_sessions else [])):
         if name in table.column_names:
             column = table[name].unique()
             # What reading would make of what writing writes.

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from revealed._types import Floats
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.io.dataframes import from_dataframe
 from revealed.io.table_files import reading
 
@@ -43,7 +44,7 @@ def scan_parquet(path: str | os.PathLike[str], **options: Any) -> ParquetDecisio
         A folder with files that end with .parquet or .pq, each a long table. Rows of one
         decision stand together, in one file.
     **options
-        Those of `from_dataframe`.
+        Those of `from_dataframe`, but for `time` and `session`.
 
     Returns
     -------
@@ -77,6 +78,13 @@ class ParquetDecisions:
     def __init__(
         self, path: str | os.PathLike[str], *, blocks: Sequence[Block] | None = None, **options: Any
     ) -> None:
+        # chunks come in the order of files, which need not be that of time
+        asked = [role for role in ("time", "session") if options.get(role) is not None]
+        if asked:
+            raise ValueError(
+                f"a folder is read chunk by chunk, without times; leave out {' and '.join(asked)}, "
+                "or read one file"
+            )
         self.path, self.options, self._blocks = Path(path), dict(options), blocks
         if not self.path.is_dir():
             raise ValueError(f"there is no folder {self.path}")

@@ -61,6 +61,8 @@ def read_rankings(
     team: str | None = None,
     winner_only: bool = False,
     score: str | None = None,
+    time: str | None = None,
+    columns: Sequence[str] = (),
     **csv_format: Any,
 ) -> Rankings:
     """The results of games from a long table, with a row for each player in each game.
@@ -76,6 +78,12 @@ def read_rankings(
         Use who won and nothing else.
     score
         A column to use in place of positions: numbers of which the largest is the best.
+    time
+        The column of when a game was played, the same in all its rows: numbers, or dates, which
+        become days since 1970-01-01, also as text such as 2024-03-01.
+    columns
+        More columns to keep, such as a car or a place on the grid: labels or numbers, for the
+        components and covariates of skills that change.
     **csv_format
         Of a CSV file: `sep`, `decimal` and `encoding`, as in `read_csv`.
 
@@ -94,14 +102,17 @@ def read_rankings(
     if score is not None and position != "position":
         raise ValueError("give position, where 1 is the best, or score, where the largest is")
     place = position if score is None else score
-    asked = [game, player, place, *([] if team is None else [team])]
-    columns = read_columns(table, asked, csv_format=csv_format)
-    teams = None if team is None else columns[team]
+    asked = [game, player, place, *(name for name in (team, time) if name is not None)]
+    more = [name for name in columns if name not in asked]
+    read = read_columns(table, [*asked, *more], csv_format=csv_format)
+    teams = None if team is None else read[team]
     return Rankings.from_columns(
-        columns[game],
-        columns[player],
-        columns[place] if score is None else None,
+        read[game],
+        read[player],
+        read[place] if score is None else None,
         teams,
         winner_only,
-        score=None if score is None else columns[place],
+        score=None if score is None else read[place],
+        time=None if time is None else read[time],
+        columns={name: read[name] for name in columns},
     )

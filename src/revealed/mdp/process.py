@@ -31,7 +31,8 @@ import scipy.sparse as sp
 
 from revealed._types import Bools, Floats, Ints
 from revealed._validation import Seed, as_generator, check_count
-from revealed.data.decisions import Block, Decisions, Rows
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions, Rows
 from revealed.data.labels import check_labels, to_positions
 from revealed.data.trajectories import Trajectory
 from revealed.mdp.absorbing import solve_without_discount
@@ -284,7 +285,13 @@ class MDP:
         )
 
     def decisions(
-        self, states: Any, actions: Any = None, *, action_rewards: bool = False
+        self,
+        states: Any,
+        actions: Any = None,
+        *,
+        action_rewards: bool = False,
+        times: Any = None,
+        sessions: Any = None,
     ) -> Decisions:
         """The decisions of a path: in each state, a row p(. | x, a) for every available action.
 
@@ -296,6 +303,8 @@ class MDP:
         action_rewards
             Whether to infer rewards of actions too: then the rows are [p(. | x, a), unit(a)] and
             the coefficients [discount V, r2].
+        times, sessions
+            When each decision was made, and its session, as in ``Decisions``; optional.
 
         Returns
         -------
@@ -339,7 +348,8 @@ class MDP:
         unlabelled = all(isinstance(label, int) for label in self.actions)
         labels = np.array(self.actions if unlabelled else [str(label) for label in self.actions])
         offered = labels[self.offered[pick]]
-        return Decisions(rows[pick], begin, chosen, names=names, actions=offered, blocks=blocks)
+        more = {"actions": offered, "times": times, "sessions": sessions}
+        return Decisions(rows[pick], begin, chosen, names=names, blocks=blocks, **more)
 
     def reward(
         self, value: Any, discount: float, *, noise: Any = False, action_reward: Any = None

@@ -2,9 +2,10 @@
 
     utility = row @ v + noise,    the action of the largest utility is chosen
 
-The parts are the prior of v, the noise, who shares values with whom (groups), and whether the rows
-are known (transitions). Each has a default, and each can be replaced without touching the others.
-`resolve` fits a model to data, once: every complaint about the two together is raised there.
+The parts are the prior of v, the noise, who shares values with whom (groups), whether values change
+(over_time), and whether the rows are known (transitions). Each has a default, and each can be
+replaced without touching the others. `resolve` fits a model to data, once: every complaint about
+the two together is raised there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from revealed._types import Bools, Floats, Ints
-from revealed.data.decisions import Coefficients, Decisions
+from revealed.data.blocks import Coefficients
+from revealed.data.decisions import Decisions
 from revealed.data.groups import decisions_by_group, group_labels, group_positions
 from revealed.data.offsets import without_far_offsets
 from revealed.data.trajectories import Trajectories
@@ -25,12 +27,11 @@ from revealed.io.parquet_folder import ParquetDecisions
 from revealed.kernels.noise import (
     NORMAL,
     AnyNoise,
-    LapseArguments,
     NoiseArguments,
     count_coordinates,
-    identify_noise,
 )
 from revealed.models.base import Parameter
+from revealed.models.choice_parameters import fingerprint_of, parameters_of
 from revealed.models.correlated_noise import (
     CorrelatedNoise,
     ResolvedNoise,
@@ -41,9 +42,22 @@ from revealed.models.groups import Groups, Hierarchical, Pooled, Separate
 from revealed.models.habit import ResolvedHabit, resolve_habit, with_habits
 from revealed.models.noise import Noise, NormalNoise
 from revealed.models.noise_coordinates import with_noise_coordinates
-from revealed.models.noise_draws import lapse_parameters, name_draws_of_groups, name_noise
+from revealed.models.noise_draws import name_draws_of_groups, name_noise
+from revealed.models.over_time import (
+    Constant,
+    OverTime,
+    ResolvedOverTime,
+    refuse_with_changes,
+    resolve_over_time,
+)
 from revealed.models.priors import DEFAULT_SD, Flat, Normal, Prior, ResolvedPrior, resolve_prior
 from revealed.models.propriety import refuse_flat_under, refuse_improper
+from revealed.models.switching import (
+    ResolvedSwitching,
+    Switching,
+    refuse_with_switching,
+    resolve_switching,
+)
 from revealed.models.transitions import (
     Dirichlet,
     Known,
@@ -76,6 +90,9 @@ class ChoiceModel:
         its own; or ``CorrelatedNoise(base=...)``, with an inferred covariance of labelled actions.
     groups
         ``Pooled()``, ``Separate()`` or ``Hierarchical()``; the data say who decided.
+    over_time
+        ``Constant()``; ``RandomWalk()`` and ``MeanReverting()``, whose values change with the times
+        of the decisions; or ``Switching(states)``, whose strategies take turns.
     transitions
         ``Known()``; or ``Dirichlet(concentration)``, inferred with the values from
         ``Trajectories``.
@@ -94,6 +111,7 @@ class ChoiceModel:
     noise: Noise | CorrelatedNoise = field(default_factory=NormalNoise)
     groups: Groups = field(default_factory=Pooled)
     transitions: Transitions = field(default_factory=Known)
+    over_time: OverTime = field(default_factory=Constant)
 
     def __post_init__(self) -> None:
         # a class in place of an instance is the usual slip
@@ -102,12 +120,21 @@ class ChoiceModel:
             ("noise", Noise | CorrelatedNoise, "rv.NormalNoise() or rv.CorrelatedNoise()"),
             ("groups", Groups, "rv.Pooled(), rv.Separate() or rv.Hierarchical()"),
             ("transitions", Transitions, "rv.Known() or rv.Dirichlet(1.0)"),
+            (
+                "over_time",
+                OverTime,
+                "rv.Constant(), rv.RandomWalk(), rv.MeanReverting() or rv.Switching(states)",
+            ),
         ):
             given = getattr(self, name)
             if not isinstance(given, kinds):
                 raise ValueError(f"{name} must be {example}; it is {given!r}")
         if isinstance(self.prior, Flat):
             refuse_flat_under(self.noise)
+        if isinstance(self.over_time, Switching):
+            refuse_with_switching(self.prior, self.groups)
+        elif not isinstance(self.over_time, Constant):
+            refuse_with_changes(self.prior, self.groups)
         lapse = getattr(self.noise, "lapse", None)
         if lapse is not None and lapse.by == "group" and not isinstance(self.groups, Hierarchical):
             raise ValueError(
@@ -161,6 +188,17 @@ class ChoiceModel:
             # labels of actions are needed, which a folder is not asked for
             noise = resolve_noise(self.noise, data)
         habit = resolve_habit(data) if self._has_habits else None
+        over_time, switching = None, None
+        if not isinstance(self.over_time, Constant):
+            if isinstance(data, ParquetDecisions):
+                raise ValueError(
+                    "a folder of files is fitted with values that never change; read its decisions "
+                    "into memory"
+                )
+            if isinstance(self.over_time, Switching):
+                switching = resolve_switching(self.over_time, data)
+            else:
+                over_time = resolve_over_time(self.over_time, data, prior)
         labelled = noise or habit
         if labelled is not None and isinstance(self.groups, Separate):
             assert group_of_decision is not None
@@ -174,6 +212,8 @@ class ChoiceModel:
             groups=groups,
             group_of_decision=group_of_decision,
             habit=habit,
+            over_time=over_time,
+            switching=switching,
         )
 
     @property
@@ -233,6 +273,7 @@ class ResolvedChoiceModel:
     the coordinates of the data. noise: None where it is independent. groups: N labels, none where
     all are pooled. group_of_decision: (T,) positions among them. concentration: (M, N, N), and
     exists: (N, M), of the Dirichlet prior of unknown rows. habit: None where lapses follow none.
+    over_time: None where values have no paths. switching: None where no strategies take turns.
     """
 
     model: ChoiceModel
@@ -245,6 +286,8 @@ class ResolvedChoiceModel:
     concentration: Floats | None = None
     exists: Bools | None = None
     habit: ResolvedHabit | None = None
+    over_time: ResolvedOverTime | None = None
+    switching: ResolvedSwitching | None = None
 
     @property
     def kernel(self) -> AnyNoise:
@@ -304,6 +347,9 @@ class ResolvedChoiceModel:
             return name_draws_of_groups(
                 self.kernel, draws, self.own_coordinates, len(self.coefficients.names)
             )
+        if "noise" in draws:
+            own = {name: drawn for name, drawn in draws.items() if name != "noise"}
+            return own | name_noise(self.kernel, draws["noise"])
         # the coordinates of the noise are the last coefficients
         value = draws["value"]
         named = name_noise(self.kernel, value[..., -count:])
@@ -312,49 +358,7 @@ class ResolvedChoiceModel:
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """Everything unknown, in the order in which it is reported."""
-        names = self.coefficients.names
-        coefficient = {"coefficient": names}
-        found: list[Parameter] = []
-        if isinstance(self.model.groups, Hierarchical):
-            pair = {**coefficient, "other_coefficient": names}
-            dims = ("coefficient", "other_coefficient")
-            found += [
-                Parameter("population_mean", ("coefficient",), coefficient),
-                Parameter("population_covariance", dims, pair),
-                Parameter("value", ("group", "coefficient"), {"group": self.groups, **coefficient}),
-            ]
-        else:
-            found.append(Parameter("value", ("coefficient",), coefficient))
-        if self.prior.scale is not None:
-            found.append(Parameter("prior_sd"))
-        if count_coordinates(self.law):
-            found.append(Parameter("df"))
-        if isinstance(self.kernel, LapseArguments):
-            found += lapse_parameters(self.coefficients.names, self.groups, self.own_coordinates)
-        if self.habit is not None:
-            found.append(Parameter("habit", ("action",), {"action": self.habit.labels}))
-        if self.noise is not None:
-            labels = self.noise.non_base
-            dims = ("action", "other_action")
-            coords = {"action": labels, "other_action": labels}
-            found.append(Parameter("noise_covariance", dims, coords))
-        if self.concentration is not None:
-            found.append(Parameter("transition", ("cell",), {"cell": self._cell_names()}))
-        # separate groups have all of these, each its own
-        if isinstance(self.model.groups, Separate):
-            found = [
-                Parameter(p.name, ("group", *p.dims), {"group": self.groups, **p.coords})
-                for p in found
-            ]
-        return tuple(found)
-
-    def _cell_names(self) -> tuple[str, ...]:
-        """Each possible transition, state by state, as p(next state | state, action)."""
-        assert isinstance(self.data, Trajectories)
-        assert self.concentration is not None
-        states, actions = self.data.states, self.data.actions
-        cells = np.argwhere(self.concentration.transpose(1, 0, 2) > 0.0).tolist()
-        return tuple(f"p({states[y]} | {states[x]}, {actions[a]})" for x, a, y in cells)
+        return parameters_of(self)
 
     def split(self) -> dict[Hashable, Any]:
         """The data of each group by itself, groups in the order in which they first appear."""
@@ -368,25 +372,7 @@ class ResolvedChoiceModel:
     @property
     def fingerprint_parts(self) -> tuple[Any, ...]:
         """What a checkpoint must agree with: all that decides the posterior."""
-        prior, noise, data = self.prior, self.noise, self.data
-        parts: list[Any] = [prior.basis, prior.precision, prior.mean, prior.scale]
-        if isinstance(data, Decisions):
-            parts += [data.rows, data.start, data.chosen_row]
-        if self.group_of_decision is not None:
-            parts += [self.group_of_decision, [str(label) for label in self.groups]]
-        if isinstance(self.model.groups, Hierarchical):
-            parts.append(self.model.groups.sd_scale)
-            lapse = getattr(self.model.noise, "lapse", None)
-            parts += [] if lapse is None else [lapse.by, lapse.sd_scale]
-        parts += identify_noise(self.kernel)
-        if self.habit is not None:
-            parts += [[str(label) for label in self.habit.labels], self.habit.of_row]
-        if noise is not None:
-            parts += [noise.labels, noise.base, noise.scale, noise.df, noise.root.tolist()]
-        if isinstance(data, Trajectories):
-            parts += [data.state_position, data.action_position, data.counts]
-            parts += [self.concentration, self.exists]
-        return tuple(parts)
+        return fingerprint_of(self)
 
     def refuse_improper(self) -> None:
         """Under a flat prior, refuse decisions that leave a direction unbounded, and name it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from revealed._types import Floats, Ints
-from revealed.data.decisions import Coefficients
+from revealed.data.blocks import Coefficients
 
 
 def coordinates(decisions: Coefficients, sum_to_zero: bool | None = None) -> tuple[Floats, Floats]:

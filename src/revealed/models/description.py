@@ -13,9 +13,11 @@ from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.models.groups import Hierarchical, Pooled, Separate
 from revealed.models.lapse import Beta, Lapse
 from revealed.models.noise import LogitNoise, Noise, NormalNoise
+from revealed.models.over_time import Constant, MeanReverting, RandomWalk
 from revealed.models.priors import Flat, HalfStudentT, Normal
 from revealed.models.ranking import RankingModel
 from revealed.models.student import Gamma, StudentNoise
+from revealed.models.switching import Switching
 from revealed.models.transitions import Dirichlet, Known
 
 PARTS: dict[str, Any] = {
@@ -38,6 +40,10 @@ PARTS: dict[str, Any] = {
         Hierarchical,
         Known,
         Dirichlet,
+        Constant,
+        RandomWalk,
+        MeanReverting,
+        Switching,
     )
 }
 """Every part that a model may have, by the name it has in files."""
@@ -51,8 +57,14 @@ def describe(part: Any) -> Any:
     if isinstance(part, Noise) or (is_dataclass(part) and not isinstance(part, type)):
         named = fields(part) if is_dataclass(part) else ()
         given = {field.name: getattr(part, field.name) for field in named}
-        # a noise without lapses is written as it was before there were any
-        own = {name: describe(x) for name, x in given.items() if name != "lapse" or x is not None}
+        # what is left at these defaults is written as it was before there was anything else
+        plain = {"lapse": type(None), "over_time": Constant, "covariate_prior": type(None)}
+        unset = {"components": ("player",), "covariates": ()}
+        own = {
+            name: describe(x)
+            for name, x in given.items()
+            if not isinstance(x, plain.get(name, ())) and not (name in unset and x == unset[name])
+        }
         return {"part": type(part).__name__, **own}
     return part
 
@@ -60,7 +72,9 @@ def describe(part: Any) -> Any:
 def from_description(stored: Any) -> Any:
     """The model, or part, that `describe` made into JSON, with arrays where JSON has lists."""
     if isinstance(stored, list):
-        return np.array(stored, float)
+        # names of columns stay what they are
+        names = stored and all(isinstance(item, str) for item in stored)
+        return tuple(stored) if names else np.array(stored, float)
     if not (isinstance(stored, dict) and "part" in stored):
         return stored
     own = {name: from_description(value) for name, value in stored.items() if name != "part"}

@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from revealed._types import Floats, Ints
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.kernels.coordinate_table import table_values
 from revealed.kernels.noise import (
     NO_TABLE,
@@ -75,4 +76,6 @@ def with_noise_coordinates(d: Decisions, count: int, of_row: Ints | None = None)
         names=[*d.names, *free],
         actions=of_row,
         blocks=[*d.blocks, Block("noise", count)],
+        times=d.times,
+        sessions=d.sessions,
     )

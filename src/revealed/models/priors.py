@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from revealed._types import Floats
 from revealed._validation import NUMBERS, check_positive
-from revealed.data.decisions import Coefficients
+from revealed.data.blocks import Coefficients
 from revealed.kernels.prior_scale import HYPERPRIOR_DF, log_marginal
 from revealed.models.coordinates import block_of_coefficient, coordinates
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,12 +24,14 @@ from revealed._types import Floats
 from revealed.data.rankings import Rankings
 from revealed.models.base import Parameter
 from revealed.models.noise import LogitNoise, NormalNoise
+from revealed.models.over_time import Constant, MeanReverting, RandomWalk
 from revealed.models.priors import Flat, Normal
 from revealed.models.propriety import (
     UnboundedSkillWarning,
     unbounded_skills,
     unbounded_team_direction,
 )
+from revealed.models.skill_paths import ResolvedSkillPaths, resolve_skill_paths
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,19 @@ class RankingModel:
         Of a performance: ``NormalNoise()``, the default, or ``LogitNoise()``, under which orders
         have the law of Plackett and Luce. A team then has one noise, and of entries that share a
         place the order is taken not to have been seen.
+    over_time
+        ``Constant()``, one skill for all games, or ``RandomWalk()``: the skill of each player moves
+        from one of his games to the next, by an sd that is inferred. Games then need times. The
+        prior is that of skills at a player's first game.
+    components
+        What an entry's utility is a sum of, where skills change: "player", which comes first, and
+        names of columns of the games, such as "car", or "player*surface" for each player on each
+        surface. Each component has a spread and a drift of its own.
+    covariates
+        Columns of numbers, such as home or a place on the grid, where skills change; their
+        coefficients are constant, and inferred.
+    covariate_prior
+        Of these coefficients: ``Normal(sd)`` with one number.
 
     Examples
     --------
@@ -67,6 +82,10 @@ class RankingModel:
     prior: Normal | Flat | None = None
     team_noise: str = "entry"
     noise: NormalNoise | LogitNoise = field(default_factory=NormalNoise)
+    over_time: Constant | RandomWalk = field(default_factory=Constant)
+    components: Sequence[str] = ("player",)
+    covariates: Sequence[str] = ()
+    covariate_prior: Normal | None = None
 
     def __post_init__(self) -> None:
         if self.team_noise not in ("entry", "player"):
@@ -77,6 +96,12 @@ class RankingModel:
                 f"{self.noise!r}"
             )
         _prior_spread(self.prior)
+        _check_over_time(self.over_time)
+        # lists from files and callers alike
+        for name in ("components", "covariates"):
+            object.__setattr__(self, name, check_names(name, getattr(self, name)))
+        _prior_spread(self.covariate_prior)
+        _check_components(self)
 
     def replace(self, **parts: Any) -> RankingModel:
         """The same model with other parts."""
@@ -104,28 +129,48 @@ class RankingModel:
                 'team_noise="player" goes with normal noise only, for a sum of Gumbel noises has '
                 'another law; give team_noise="entry" or noise=rv.NormalNoise()'
             )
+        if isinstance(self.over_time, RandomWalk):
+            coefficient_sd = _prior_spread(self.covariate_prior) or 1.0
+            paths = resolve_skill_paths(
+                self.over_time,
+                data,
+                self.spread,
+                self.components,
+                self.covariates,
+                coefficient_sd,
+            )
+            return ResolvedRankingModel(self, data, paths)
         return ResolvedRankingModel(self, data)
 
 
 @dataclass(frozen=True, eq=False)
 class ResolvedRankingModel:
-    """A `RankingModel` for one set of games."""
+    """A `RankingModel` for one set of games.
+
+    paths: of skills that change; None where they do not.
+    """
 
     model: RankingModel
     data: Rankings
+    paths: ResolvedSkillPaths | None = None
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Everything unknown, in the order in which it is reported."""
-        found = [Parameter("skill", ("player",), {"player": self.data.names})]
-        if self.model.spread is None:
-            found.append(Parameter("spread"))
+        if self.paths is not None:
+            found = [*self.paths.parameters]
+        else:
+            found = [Parameter("skill", ("player",), {"player": self.data.names})]
+            if self.model.spread is None:
+                found.append(Parameter("spread"))
         if self.data.has_ties and not self.model.is_logit:
             found.append(Parameter("margin"))
-        return tuple(found)
+        return (*found, *(() if self.paths is None else self.paths.coefficients))
 
     def start_at(self, value: Floats | None) -> Floats | None:
         """Where chains start, as it was given."""
+        if value is not None and self.paths is not None:
+            raise ValueError("skills that change have no starting values; leave value out")
         return value
 
     def name_draws(self, draws: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -150,6 +195,7 @@ class ResolvedRankingModel:
             r.start,
             r.tied,
             r.n_ordered,
+            *(() if self.paths is None else self.paths.fingerprint_parts),
         )
 
 
@@ -169,6 +215,46 @@ def _prior_spread(prior: Normal | Flat | None) -> float | None:
     raise ValueError(
         f"the prior of skills must be rv.Normal(sd) with one number, or rv.Flat(); it is {prior!r}"
     )
+
+
+def _check_components(model: RankingModel) -> None:
+    """Refuse components and covariates that nothing would be done with."""
+    if model.components[:1] != ("player",) or len(set(model.components)) < len(model.components):
+        raise ValueError(
+            'components must begin with "player", and each be there once; they are '
+            f"{', '.join(model.components) or 'none'}"
+        )
+    more = len(model.components) > 1 or len(model.covariates) > 0
+    if more and isinstance(model.over_time, Constant):
+        raise ValueError(
+            "components and covariates are for skills that change; give over_time=rv.RandomWalk()"
+        )
+    if model.covariate_prior is not None and not model.covariates:
+        raise ValueError("there are no covariates; leave covariate_prior out, or name some")
+
+
+def check_names(what: str, names: Any) -> tuple[str, ...]:
+    """Names of columns as a tuple; refuses one text, which would be read letter by letter."""
+    found = () if isinstance(names, str) else tuple(np.asarray(names, dtype=object).tolist())
+    if isinstance(names, str) or not all(isinstance(name, str) for name in found):
+        raise ValueError(f"{what} must be a list of names of columns; it is {names!r}")
+    return found
+
+
+def _check_over_time(over_time: Any) -> None:
+    """Refuse what is no way for skills to change.
+
+    Those of values that have no sampler here are named too.
+    """
+    if isinstance(over_time, MeanReverting):
+        raise ValueError(
+            "skills that revert to a mean have no sampler; give over_time=rv.RandomWalk()"
+        )
+    if not isinstance(over_time, Constant | RandomWalk):
+        raise ValueError(
+            "over_time of a RankingModel must be rv.Constant() or rv.RandomWalk(); it is "
+            f"{over_time!r}"
+        )
 
 
 def _check_bounded(rankings: Rankings, flat: bool, ties_bound: bool) -> None:

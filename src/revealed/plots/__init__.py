@@ -12,6 +12,7 @@ grey.
 
 from revealed.plots.lapses import lapse_probabilities
 from revealed.plots.noise import noise_correlations
+from revealed.plots.paths import value_paths
 from revealed.plots.population import shrinkage
 from revealed.plots.posterior import (
     autocorrelations,
@@ -22,8 +23,11 @@ from revealed.plots.posterior import (
 )
 from revealed.plots.prediction import calibration
 from revealed.plots.ranking import skill_intervals
+from revealed.plots.skill_paths import leaders, skill_curves
+from revealed.plots.strategies import strategy_ribbons
 from revealed.plots.transitions import transitions
 from revealed.plots.values import hazard, reward_curve
+from revealed.plots.walk_forward import walk_forward
 from revealed.results.density import density
 
 __all__ = [
@@ -32,13 +36,18 @@ __all__ = [
     "density",
     "hazard",
     "lapse_probabilities",
+    "leaders",
     "noise_correlations",
     "posterior_densities",
     "reward_curve",
     "reward_intervals",
     "shrinkage",
+    "skill_curves",
     "skill_intervals",
+    "strategy_ribbons",
     "traces",
     "transitions",
     "value_intervals",
+    "value_paths",
+    "walk_forward",
 ]

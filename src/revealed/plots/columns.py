@@ -8,6 +8,7 @@ not all can be shown.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,23 @@ from revealed._types import Floats, Ints
 from revealed.plots.style import LIMITS
 from revealed.results.base import Columns, Posterior
 from revealed.results.hierarchical import HierarchicalPosterior
+from revealed.results.paths import PathPosterior
 from revealed.results.ranking import RankingPosterior
 from revealed.results.separate import SeparatePosterior
+from revealed.results.skill_paths import RankingPathPosterior
+from revealed.results.switching import SwitchingPosterior
+
+# How values change: sizes of steps, and what figures call them.
+STEPS = MappingProxyType(
+    {
+        "drift_sd": "sd of a step",
+        "drift_sd_between_sessions": "sd of a step between sessions",
+        "stationary_sd": "sd in the long run",
+        "reversion_rate": "rate of reversion",
+    }
+)
+# What is inferred with skills, and what figures call it.
+OF_SKILLS = MappingProxyType({"spread": "spread of skills", "margin": "margin of a tie"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +65,34 @@ def column_kinds(post: Posterior) -> list[Kind]:
         before = sum(len(kind.where) for kind in kinds)
         kinds.append(Kind(label, before + np.arange(count), **more))
 
+    if isinstance(post, RankingPathPosterior):
+        # as its columns: sizes and margin, then some skills of those who played most
+        for name, label in {"drift_sd": STEPS["drift_sd"], **OF_SKILLS}.items():
+            if name in post.draws:
+                add(label, post.draws[name][0, 0].size, main=False, low=0.0)
+        if "coefficient" in post.draws:
+            add("coefficient", post.draws["coefficient"].shape[-1], main=False)
+        add("skill", len(post.shown_nodes))
+        return kinds
     if isinstance(post, RankingPosterior):
         add("skill", len(post.names))
-        for name, label in (("spread", "spread of skills"), ("margin", "margin of a tie")):
+        for name, label in OF_SKILLS.items():
             if name in post.draws:
                 add(label, 1, main=False, low=0.0)
         return kinds
     count = len(post.resolved.coefficients.names)
-    if isinstance(post, HierarchicalPosterior):
+    if isinstance(post, SwitchingPosterior):
+        states = len(post.strategies)
+        add("value", states * count)
+        add("probability to switch", states * states, main=False, low=0.0, high=1.0)
+        add("probability to begin", states, main=False, low=0.0, high=1.0)
+    elif isinstance(post, PathPosterior):
+        for name, label in STEPS.items():
+            if name in post.draws:
+                add(label, post.draws[name].shape[-1], low=0.0)
+        if "long_run_mean" in post.draws:
+            add("long-run mean", count)
+    elif isinstance(post, HierarchicalPosterior):
         add("population mean", count)
         add("population sd", count, low=0.0)
     else:
@@ -77,6 +113,10 @@ def column_kinds(post: Posterior) -> list[Kind]:
     if "transition" in post.draws:
         cells = post.draws["transition"].shape[-1]
         add("transition probability", cells, main=False, low=0.0, high=1.0)
+    if isinstance(post, PathPosterior):
+        add("value", count * len(post.shown_times))
+    if isinstance(post, SwitchingPosterior) and "lp" in post.sample_stats:
+        add("log posterior", 1, main=False)
     return kinds
 
 
@@ -97,7 +137,14 @@ def prior_moments(post: Posterior) -> Floats:
     # the diagonal of basis P^-1 basis'
     covariance = np.linalg.inv(prior.precision)
     variance = np.einsum("ki,ij,kj->k", prior.basis, covariance, prior.basis)
-    moments[:, : len(variance)] = prior.mean, np.sqrt(variance)
+    # of values that change, the prior is of the first one, or of what they revert to
+    with_prior = ("value", "population mean", "long-run mean")
+    known = next(k for k in column_kinds(post) if k.label in with_prior)
+    own = known.where[: len(variance)]
+    moments[:, own] = prior.mean, np.sqrt(variance)
+    # every strategy has the same prior
+    if isinstance(post, SwitchingPosterior):
+        moments[:, known.where] = np.tile(moments[:, own], len(post.strategies))
     return moments
 
 

@@ -34,8 +34,10 @@ from revealed.plots.report_settings import settings_section
 from revealed.results.base import Posterior
 from revealed.results.hierarchical import HierarchicalPosterior
 from revealed.results.mdp import MDPPosterior
+from revealed.results.paths import PathPosterior
 from revealed.results.ranking import RankingPosterior
 from revealed.results.separate import SeparatePosterior
+from revealed.results.switching import SwitchingPosterior
 from revealed.results.text import count_things
 
 
@@ -108,7 +110,11 @@ def _title(post: Posterior) -> str:
         actions = count_things(len(post.actions), "action")
         return f"What {seen} say about {states} and where {actions} lead"
     count = len(post.resolved.coefficients.names)
-    return f"What {seen} say about {count_things(count, 'coefficient')}"
+    over_time = " over time" if isinstance(post, PathPosterior) else ""
+    if isinstance(post, SwitchingPosterior):
+        over_time = f" of {count_things(len(post.strategies), 'strategy')} that take turns"
+        over_time = over_time.replace("strategys", "strategies")
+    return f"What {seen} say about {count_things(count, 'coefficient')}{over_time}"
 
 
 def _count_decisions(post: Posterior) -> int:
@@ -189,6 +195,18 @@ def _describe_inference(post: Posterior) -> str:
         return (
             "This page is about what a controller values and where its actions lead, inferred "
             f"together from trajectories.{some}"
+        )
+    if isinstance(post, PathPosterior):
+        span = f"{post.times[0]:g} to {post.times[-1]:g}"
+        return (
+            f"This page is about what a controller values at each time from {span}, and how fast "
+            f"that changes, inferred from choices.{some}"
+        )
+    if isinstance(post, SwitchingPosterior):
+        return (
+            f"This page is about {len(post.strategies)} hidden strategies that take turns along "
+            f"{count_things(len(post.switching.labels), 'sequence')}: what each values, and how "
+            f"often one follows another, inferred from choices.{some}"
         )
     also = [
         words

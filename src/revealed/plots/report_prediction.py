@@ -21,6 +21,7 @@ from revealed.results.mdp import MDPPosterior
 from revealed.results.prediction import Prediction
 from revealed.results.ranking import RankingPosterior
 from revealed.results.separate import SeparatePosterior
+from revealed.results.switching import SwitchingPosterior
 from revealed.results.text import count_things
 
 
@@ -60,7 +61,15 @@ def prediction_section(post: Posterior, seed: Seed) -> str:
     if isinstance(some, RankingPosterior):
         return _games_in_words(some) + picked
     how = "revealed predict" if hasattr(some, "known_noise") else "posterior.predict"
-    return _choices_in_words(predict_own(some), some.loo(), how) + picked
+    thing = "decision"
+    loo = None
+    if isinstance(some, SwitchingPosterior):
+        thing = "sequence"
+        # one sequence has no others to be predicted from
+        loo = some.loo() if len(some.switching.labels) > 1 else None
+    else:
+        loo = some.loo()
+    return _choices_in_words(predict_own(some), loo, how, thing) + picked
 
 
 def with_fewer_draws(post: Posterior, seed: Seed) -> Posterior:
@@ -96,6 +105,9 @@ def predict_own(post: Posterior) -> Prediction:
     if isinstance(post, MDPPosterior):
         seen = post.trajectories
         return post.predict(seen.state_position, seen.action_position)
+    # what was chosen before tells which strategy is in use
+    if isinstance(post, SwitchingPosterior):
+        return post.predict(post.data, filtered=True)
     found: Prediction = post.predict(post.data)  # type: ignore[attr-defined]
     return found
 
@@ -123,11 +135,12 @@ def _join(parts: list[Prediction]) -> Prediction:
     )
 
 
-def _choices_in_words(prediction: Prediction, loo: LeaveOneOut, how: str) -> str:
+def _choices_in_words(prediction: Prediction, loo: LeaveOneOut | None, how: str, thing: str) -> str:
     """Error, log score, leave-one-out and calibration.
 
-    How: what predicts other decisions.
+    How: what predicts other decisions. thing: what is left out.
     """
+    left = "" if loo is None else _loo_in_words(loo, thing)
     # the error of somebody who picks an action blindly
     guessing = prediction.guessing_error
     blind = -np.log(prediction.decisions.sizes).mean()
@@ -135,7 +148,7 @@ def _choices_in_words(prediction: Prediction, loo: LeaveOneOut, how: str) -> str
     if not prediction.scored.any():
         return (
             "<p>Every decision offers a single action, so that there is nothing to predict "
-            f"rightly or wrongly.</p>{_loo_in_words(loo, 'decision')}"
+            f"rightly or wrongly.</p>{left}"
         )
     left_out = (
         f" ({count_things(forced, 'decision')} with a single action left out)" if forced else ""
@@ -157,7 +170,7 @@ def _choices_in_words(prediction: Prediction, loo: LeaveOneOut, how: str) -> str
         f"{blind:.3f}.</p>"
         "<p>These decisions are the ones it learnt from, so this flatters it: judge it by "
         f"decisions it has not seen, with <code>{how}</code>.</p>"
-        f"{_loo_in_words(loo, 'decision')}{figure}"
+        f"{left}{figure}"
     )
 
 

@@ -22,6 +22,11 @@ from revealed.plots.posterior import (
     value_intervals,
 )
 from revealed.plots.ranking import skill_intervals
+from revealed.plots.report_changes import (
+    paths_section,
+    skill_paths_section,
+    strategies_section,
+)
 from revealed.plots.report_html import numbers, picture, table
 from revealed.plots.style import LIMITS
 from revealed.plots.transitions import transitions
@@ -43,14 +48,14 @@ def inferred_section(post: Posterior) -> str:
             "Posterior mean, middle half and middle 90% of each skill, the best player first; the "
             "numbers are in the table below.",
         )
-        parts = _introduce_skills() + intervals + _players_table(post)
+        parts = _introduce_skills() + skill_paths_section(post) + intervals + _players_table(post)
     else:
         intervals = picture(
             value_intervals(post),
             "Posterior mean, middle half and middle 90% of each quantity; the numbers are in the "
             "table below.",
         )
-        parts = _introduce_values() + intervals
+        parts = _introduce_values() + paths_section(post) + strategies_section(post) + intervals
     if isinstance(post, HierarchicalPosterior):
         parts += (
             "<p>This is the population: the mean of its groups, and the sd between them. The "

@@ -10,6 +10,7 @@ import numpy as np
 from revealed.models.choice import ChoiceModel
 from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.models.groups import Groups, Hierarchical, Separate
+from revealed.models.over_time import Constant
 from revealed.models.priors import DEFAULT_SD, Flat, HalfStudentT, Prior
 from revealed.models.ranking import RankingModel
 from revealed.models.transitions import Dirichlet
@@ -65,15 +66,17 @@ def describe_model(post: Posterior) -> dict[str, str]:
         "noise": _describe_noise(post, model),
         "groups": _describe_groups(model.groups),
         "transitions": _describe_transitions(model),
+        "over time": model.over_time.description,
     }
 
 
 def _describe_ranking(model: RankingModel, ties: bool) -> dict[str, str]:
     """The parts of a ranking model."""
     spread = model.spread
+    changes = not isinstance(model.over_time, Constant)
+    law = "half-t prior with scale 2" if changes else "half-normal prior with sd 2"
     prior = (
-        "normal around zero; its sd, the spread of skills, is inferred under a half-normal prior "
-        "with sd 2"
+        f"normal around zero; its sd, the spread of skills, is inferred under a {law}"
         if spread is None
         else "flat"
         if np.isinf(spread)
@@ -94,6 +97,7 @@ def _describe_ranking(model: RankingModel, ties: bool) -> dict[str, str]:
         "prior of the skills": prior,
         "noise": gumbel if model.is_logit else team[model.team_noise],
         "ties": tied if ties else "there are none",
+        **({"over time": model.over_time.description} if changes else {}),
     }
 
 

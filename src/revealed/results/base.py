@@ -86,6 +86,8 @@ class Posterior:
 
     main: ClassVar[str] = "value"
     """The parameter that is meant where none is named."""
+    unit: ClassVar[str] = "decisions"
+    """What is left out, one by one, to compare models."""
 
     def __post_init__(self) -> None:
         # frozen dataclasses check themselves here, and set fields by object.__setattr__
@@ -218,6 +220,7 @@ class Posterior:
 
     def columns(self) -> Columns:
         """Every number that is reported, side by side, under the name a table gives it."""
+        # parameters of any shape become numbers side by side
         draws, names = [], []
         for parameter in self.parameters:
             array = self.draws[parameter.name]
@@ -248,7 +251,10 @@ class Posterior:
 
     @property
     def converged(self) -> bool:
-        """Whether nothing speaks against the draws; `message` says what does."""
+        """Whether nothing speaks against the draws; `message` says what does.
+
+        Every number of `columns()` counts.
+        """
         return self.summary().converged
 
     @property

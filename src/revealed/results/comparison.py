@@ -20,6 +20,7 @@ from revealed.data.rankings import Rankings
 from revealed.results.base import Posterior
 from revealed.results.draw_batches import batch_error
 from revealed.results.loo import LIMITS
+from revealed.results.paths import PathPosterior
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,7 +44,9 @@ class Comparison:
     n_high_pareto_k
         Decisions with Pareto k above 0.7, for which leaving one out is not reliable.
     decisions
-        How many decisions there are.
+        How many decisions there are, or of what else is left out.
+    unit
+        What is left out: decisions, or sequences where strategies take turns.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class Comparison:
     log_evidence_se: Floats
     n_high_pareto_k: tuple[int, ...]
     decisions: int
+    unit: str = "decisions"
 
     @property
     def distinguishable(self) -> Bools:
@@ -112,8 +116,8 @@ class Comparison:
             if not seen
         ]
         foot = (
-            f"over {self.decisions} decisions; se: standard error over decisions, MC: Monte-Carlo "
-            "error"
+            f"over {self.decisions} {self.unit}; se: standard error over {self.unit}, MC: "
+            "Monte-Carlo error"
         )
         return "\n".join([*lines, *equal, foot])
 
@@ -126,7 +130,8 @@ def _with_errors(number: float, se: float, mcse: float) -> str:
 def compare(models: Mapping[str, Posterior]) -> Comparison:
     """Compare posteriors of the same choices, whatever their features and priors.
 
-    Those that ``rv.fit(..., sampler="ibis")`` or an ``OnlineLearner`` made give the evidence too.
+    Those that ``rv.fit(..., sampler="ibis")`` or an ``OnlineLearner`` made give the evidence too,
+    and those of values that change by ``post.evidence()``, where it is known.
 
     Parameters
     ----------
@@ -174,6 +179,7 @@ def compare(models: Mapping[str, Posterior]) -> Comparison:
         log_evidence_se=evidence[:, 1],
         n_high_pareto_k=tuple(loo[name].n_high_pareto_k for name in order),
         decisions=count,
+        unit=next(iter(models.values())).unit,
     )
 
 
@@ -202,6 +208,13 @@ def log_evidence(post: Posterior) -> tuple[float, float]:
     error is so wide that twice it holds the truth nineteen times in twenty although s comes from a
     few chains: Student's quantile in place of the normal's.
     """
+    if isinstance(post, PathPosterior):
+        try:
+            bridge = post.evidence()
+        except ValueError:
+            # too few draws overlap with what they are compared with
+            return np.nan, np.nan
+        return bridge.log_evidence, bridge.error
     if "log_evidence" not in post.sample_stats:
         return np.nan, np.nan
     chains = np.asarray(post.sample_stats["log_evidence"][:, 0], dtype=np.float64)
@@ -235,6 +248,12 @@ def _check_same_choices(models: Mapping[str, Posterior]) -> None:
     # features may differ between models, what was observed may not
     for name in others:
         _check_same_observations(first, models[first], name, models[name])
+        if models[first].unit != models[name].unit:
+            raise ValueError(
+                f"{first} leaves out {models[first].unit} and {name} {models[name].unit}: "
+                "strategies that take turns are compared with rv.Switching(states=1), which is one "
+                "strategy for all times"
+            )
 
 
 def _check_same_observations(first: str, one: Posterior, name: str, other: Posterior) -> None:

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 from typing import Any
 
-from revealed.data.rankings import Team, as_team
+from revealed.data.entries import Team, as_team
 
 
 def check_line_up(

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.models.likelihood import choice_probabilities
+from revealed.models.noise import KnownNoise
 from revealed.results.actions import action_table, first_best, row_flags
 from revealed.results.draw_batches import split_rows
 from revealed.results.given_draws import check_draws, relative_utilities
@@ -65,7 +66,7 @@ class Policy:
         )
 
 
-def policy(posterior: Any, decisions: Decisions) -> Policy:
+def policy(posterior: Any, decisions: Decisions, noise: KnownNoise | None = None) -> Policy:
     """Which action is best in each of these decisions, and how sure that is.
 
     Parameters
@@ -75,6 +76,8 @@ def policy(posterior: Any, decisions: Decisions) -> Policy:
     decisions
         What is offered, for instance ``mdp.decisions(all_states)``; choices need not have been
         seen.
+    noise
+        The law of each action's noise; default: that of the posterior, normal noise for draws.
 
     Returns
     -------
@@ -90,7 +93,7 @@ def policy(posterior: Any, decisions: Decisions) -> Policy:
     """
     # everything below works on (S, K) draws
     draws = check_draws(posterior, decisions)
-    noise = getattr(posterior, "known_noise", None)
+    noise = getattr(posterior, "known_noise", None) if noise is None else noise
     # equal utilities may come out different in their last digits
     largest = abs(decisions.rows).max(axis=0)
     largest = largest.toarray().ravel() if sp.issparse(largest) else largest

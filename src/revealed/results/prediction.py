@@ -55,6 +55,31 @@ class Calibration:
     error: float
 
 
+def gather_calibration(confidence: Floats, correct: Any, bins: int) -> Calibration:
+    """The calibration of n events, from what was thought most likely and whether it came about."""
+    # a probability of one belongs to the last bin
+    bin_of = np.minimum((confidence * bins).astype(np.int64), bins - 1)
+    used = np.unique(bin_of)
+
+    def sums(values: Any) -> Floats:
+        return np.asarray(np.bincount(bin_of, weights=values, minlength=bins)[used])
+
+    # empty bins are left out: they have no mean
+    count = np.bincount(bin_of, minlength=bins)[used]
+    predicted, observed = sums(confidence) / count, sums(correct) / count
+    # the variance of a sum of independent events, each with its own probability
+    variance = np.maximum(confidence * (1.0 - confidence), 0.0)
+    return Calibration(
+        low=used / bins,
+        high=(used + 1) / bins,
+        count=count,
+        predicted=predicted,
+        observed=observed,
+        standard_error=np.sqrt(sums(variance)) / count,
+        error=float(count @ np.abs(predicted - observed) / len(correct)),
+    )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction:
     """The probability of every action, and where choices were seen how good it was.
@@ -146,29 +171,7 @@ class Prediction:
         bins: how many intervals of equal width the probabilities are put into.
         """
         check_count("bins", bins)
-        correct = self._correct()
-        confidence = self.confidence[self.scored]
-        # a probability of one belongs to the last bin
-        bin_of = np.minimum((confidence * bins).astype(np.int64), bins - 1)
-        used = np.unique(bin_of)
-
-        def sums(values: Any) -> Floats:
-            return np.asarray(np.bincount(bin_of, weights=values, minlength=bins)[used])
-
-        # empty bins are left out: they have no mean
-        count = np.bincount(bin_of, minlength=bins)[used]
-        predicted, observed = sums(confidence) / count, sums(correct) / count
-        # the variance of a sum of independent events, each with its own probability
-        variance = np.maximum(confidence * (1.0 - confidence), 0.0)
-        return Calibration(
-            low=used / bins,
-            high=(used + 1) / bins,
-            count=count,
-            predicted=predicted,
-            observed=observed,
-            standard_error=np.sqrt(sums(variance)) / count,
-            error=float(count @ np.abs(predicted - observed) / len(correct)),
-        )
+        return gather_calibration(self.confidence[self.scored], self._correct(), bins)
 
     def to_dataframe(self) -> Any:
         """A pyarrow table, one row an action.

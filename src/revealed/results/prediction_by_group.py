@@ -1,12 +1,12 @@
-"""Predictions where groups have values of their own: each by its group, in one table."""
+"""Predictions of decisions in parts, such as groups with values of their own, in one table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 
 import numpy as np
 
-from revealed._types import Floats
+from revealed._types import Floats, Ints
 from revealed.data.decisions import Decisions
 from revealed.data.groups import decisions_by_group, group_labels
 from revealed.results.draw_batches import rows_of
@@ -27,15 +27,32 @@ def predict_by_group(
     prediction.
     """
     check_same_coefficients(names, decisions.names)
+    groups = decisions_by_group(group_labels(decisions))
+
+    def predict_part(label: Hashable, which: Ints) -> Prediction:
+        return predict_group(label, decisions[which])
+
+    return join_predictions(decisions, method, groups, predict_part)
+
+
+def join_predictions(
+    decisions: Decisions,
+    method: str,
+    parts: Mapping[Hashable, Ints],
+    predict_part: Callable[[Hashable, Ints], Prediction],
+) -> Prediction:
+    """The prediction of all decisions from those of parts of them, each part once.
+
+    parts: by a label of its own, the positions of its decisions.
+    """
     rows, count = decisions.rows.shape[0], len(decisions)
     probabilities, errors = np.empty(rows), np.empty(rows)
     logs, draws, available = np.empty(count), np.empty(count, np.int64), 0
     score: Floats | None = None
-    groups = decisions_by_group(group_labels(decisions))
-    bar = progress_bar("prediction", total=len(groups), counted=True, after=RULE.unseen)
+    bar = progress_bar("prediction", total=len(parts), counted=True, after=RULE.unseen)
     with bar as completed:
-        for i, (label, which) in enumerate(groups.items()):
-            found = predict_group(label, decisions[which])
+        for i, (label, which) in enumerate(parts.items()):
+            found = predict_part(label, which)
             own = rows_of(decisions.start, np.asarray(which))
             probabilities[own], errors[own] = found.probabilities, found.standard_error
             draws[which], available = found.draws, found.draws_available

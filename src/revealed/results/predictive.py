@@ -162,7 +162,7 @@ def _predict_exactly(
         average = average_probabilities(unique.start, add, batches, times, smallest)
 
         def rare(which: Ints) -> tuple[Floats, Floats]:
-            logs = log_likelihood(decisions[which], values[used], _noise_of_draws(law, used))
+            logs = log_likelihood(decisions[which], values[used], noise_of_draws(law, used))
             return average_logs(logs, own_batch)
     else:
         # the mean of the draws, then the means without each batch of them
@@ -206,7 +206,7 @@ def _points_of_draw(law: KnownNoise | None, draws: int) -> int:
     )
 
 
-def _noise_of_draws(law: KnownNoise | None, which: Ints) -> KnownNoise | None:
+def noise_of_draws(law: KnownNoise | None, which: Ints) -> KnownNoise | None:
     """The noise of some draws, where each has a covariance, lapses or df of its own."""
     if isinstance(law, NoiseCovariance) and law.covariance.ndim == 3:
         return replace(law, covariance=law.covariance[which])

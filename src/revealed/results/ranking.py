@@ -15,7 +15,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from revealed._types import Bools, Floats
-from revealed.data.rankings import Rankings, Team
+from revealed.data.entries import Team
+from revealed.data.rankings import Rankings
 from revealed.kernels import plackett_luce
 from revealed.kernels.ranking_likelihood import log_ranking_probabilities
 from revealed.models.ranking import RankingModel
@@ -60,6 +61,22 @@ class RankingPosterior(Posterior):
     def values(self) -> Floats:
         """(chains * draws, K) skills, the chains one after the other."""
         return self.stacked("skill")
+
+    @property
+    def _strengths(self) -> Floats:
+        """(chains * draws, K) skills that new players are compared with.
+
+        Not relative to one another, where these have a level of their own.
+        """
+        return self.values
+
+    @property
+    def _location_is_free(self) -> bool:
+        """Whether skills lie about a level that the population is drawn around.
+
+        They sum to zero then.
+        """
+        return self.rankings.location_free
 
     @property
     def spread(self) -> Floats:
@@ -140,7 +157,7 @@ class RankingPosterior(Posterior):
 
         Of skills, without the noise of a game; `win_probabilities` has that too.
         """
-        _, (a, b), _ = self._draw_strengths([(one,), (other,)], allow_new_players=False)
+        _, (a, b), _ = self.draw_strengths([(one,), (other,)], allow_new_players=False)
         return float((a > b).mean())
 
     def win_probabilities(self, line_up: Sequence[Any], allow_new_players: bool = False) -> Floats:
@@ -157,18 +174,35 @@ class RankingPosterior(Posterior):
             Treat players never seen before as drawn from the population of players, whose spread
             was inferred; otherwise they are refused.
         """
-        teams, means, margin = self._draw_strengths(line_up, allow_new_players)
+        return self.first_place(*self.draw_strengths(line_up, allow_new_players))
+
+    def first_place(self, teams: Sequence[Team], means: Floats, margin: Floats) -> Floats:
+        """(n,) the probability of each team to come first, from draws of what they are worth.
+
+        Parameters
+        ----------
+        teams
+            Who is in each.
+        means, margin
+            (n, S) draws of their strengths, and (S,) of the margin.
+        """
         # one entry first, and nothing said of the others
         order = np.arange(len(teams))
         first = [np.roll(order, -k) for k in order]
         return np.exp([self._log_probability(means, teams, margin, order, 1) for order in first])
+
+    def noise_variance(self, *teams: Team) -> float:
+        """The variance of the sum of the noises of teams, under normal noise."""
+        assert isinstance(self.model, RankingModel)
+        of_player = self.model.team_noise == "player"
+        return float(sum(len(team) if of_player else 1 for team in teams))
 
     def order_probability(self, line_up: Sequence[Any], allow_new_players: bool = False) -> float:
         """The probability that the entries finish in just this order, without ties.
 
         The parameters are those of `win_probabilities`.
         """
-        teams, means, margin = self._draw_strengths(line_up, allow_new_players)
+        teams, means, margin = self.draw_strengths(line_up, allow_new_players)
         order = np.arange(len(teams))
         return float(np.exp(self._log_probability(means, teams, margin, order, len(teams))))
 
@@ -186,7 +220,7 @@ class RankingPosterior(Posterior):
                 f"{len(line_up)} entries have {math.factorial(len(line_up))} orderings; they are "
                 f"listed for up to {most} entries, and order_probability has the one you ask for"
             )
-        teams, means, margin = self._draw_strengths(line_up, allow_new_players)
+        teams, means, margin = self.draw_strengths(line_up, allow_new_players)
         found = [
             (
                 tuple(line_up[k] for k in order),
@@ -205,7 +239,7 @@ class RankingPosterior(Posterior):
         # games are scored one by one, as if each came next
         for g in range(len(rankings)):
             entries, tied, n_ordered = rankings.game(g)
-            teams, means, margin = self._draw_strengths(entries, allow_new_players)
+            teams, means, margin = self.draw_strengths(entries, allow_new_players)
             order = np.arange(len(teams))
             found[g] = self._log_probability(means, teams, margin, order, n_ordered, tied)
         return found
@@ -261,7 +295,7 @@ class RankingPosterior(Posterior):
         )
         return float(logsumexp(logs) - np.log(len(logs)))
 
-    def _draw_strengths(
+    def draw_strengths(
         self, line_up: Sequence[Any], allow_new_players: bool
     ) -> tuple[list[Team], Floats, Floats]:
         """The teams of a line-up, (n, S) draws of their skills, and (S,) of the margin.
@@ -273,8 +307,9 @@ class RankingPosterior(Posterior):
         averaged = 1000
         teams = check_line_up(line_up, self.names, allow_new_players)
         # thinned evenly, so that all chains take part
-        every = max(1, self.values.shape[0] // averaged)
-        values, spread = self.values[::every], self.spread.ravel()[::every]
+        strengths = self._strengths
+        every = max(1, strengths.shape[0] // averaged)
+        values, spread = strengths[::every], self.spread.ravel()[::every]
         position = {name: k for k, name in enumerate(self.names)}
         new = sorted({name for team in teams for name in team if name not in position})
         if new and np.isinf(spread).any():
@@ -286,12 +321,12 @@ class RankingPosterior(Posterior):
         rng = np.random.default_rng(0)
         location = (
             rng.standard_normal(len(spread)) / np.sqrt(len(self.names))
-            if self.rankings.location_free
+            if self._location_is_free
             else 0.0
         )
         drawn = {name: spread * (rng.standard_normal(len(spread)) + location) for name in new}
-        strengths = [
+        summed = [
             sum(drawn[name] if name in drawn else values[:, position[name]] for name in team)
             for team in teams
         ]
-        return teams, np.stack(strengths), self.margin.ravel()[::every]
+        return teams, np.stack(summed), self.margin.ravel()[::every]

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.data.rankings import Rankings
 from revealed.data.trajectories import Trajectories, Trajectory
 from revealed.io.netcdf import Array, Variables, content
@@ -146,6 +147,14 @@ def ranking_groups(r: Rankings) -> dict[str, Variables]:
         "first": (("entry_boundary",), r.member_start),
         "start": (("game_boundary",), r.start),
     }
+    # optional, so that files without times stay as they were
+    if r.times is not None:
+        constant["times"] = (("game",), r.times)
+    for i, (name, column) in enumerate(r.columns.items()):
+        # any name may be a column's: it stands beside, and not among names of variables
+        constant[f"column_{i}_name"] = ((), np.array(name, dtype=object))
+        numbers = column.dtype.kind == "f"
+        constant[f"column_{i}"] = (("place",), column if numbers else column.astype(object))
     return {"observed_data": observed, "constant_data": constant}
 
 
@@ -195,6 +204,8 @@ def decision_groups(decisions: Decisions) -> dict[str, Variables]:
     for label, dimension, values in (
         ("actions", "row", d.actions),
         ("groups", "decision", d.groups),
+        ("times", "decision", d.times),
+        ("sessions", "decision", d.sessions),
     ):
         if values is not None:
             constant[label] = ((dimension,), values)
@@ -242,6 +253,8 @@ def read_decisions(file: Any) -> Decisions:
         group_name=None if group_name is None else str(group_name),
         blocks=[Block(*block) for block in json.loads(file.attrs["blocks"])],
         ids=get("constant_data/ids"),
+        times=get("constant_data/times", optional=True),
+        sessions=get("constant_data/sessions", optional=True),
     )
 
 
@@ -256,7 +269,21 @@ def read_rankings(file: Any) -> Rankings:
         tied=get("observed_data/tied").astype(bool),
         n_ordered=get("observed_data/known"),
         ids=tuple(get("observed_data/game").tolist()),
+        times=get("constant_data/times", optional=True),
+        columns=_read_member_columns(get),
     )
+
+
+def _read_member_columns(get: Any) -> dict[str, Any]:
+    """What else was known of the members of entries, by name.
+
+    Files without such columns have none.
+    """
+    found: dict[str, Any] = {}
+    while (column := get(f"constant_data/column_{len(found)}", optional=True)) is not None:
+        name = get(f"constant_data/column_{len(found)}_name")
+        found[str(np.asarray(name).item())] = column
+    return found
 
 
 def read_trajectories(file: Any) -> Trajectories:

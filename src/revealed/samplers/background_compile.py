@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.kernels import _compile
 from revealed.kernels.coordinates import coordinates_from_value, value_from_coordinates
 from revealed.kernels.independence import draw_from_mixture, mixture_log_density

@@ -17,11 +17,15 @@ from revealed.samplers.composite.sampler import CompositeSampler
 from revealed.samplers.covariance_gibbs import CovarianceGibbsSampler
 from revealed.samplers.data_augmentation import DataAugmentationSampler, parse_options
 from revealed.samplers.ghk_hmc import GHKSampler
+from revealed.samplers.hidden_markov import HiddenMarkovSampler
 from revealed.samplers.hierarchical import HierarchicalSampler
 from revealed.samplers.hierarchical_gibbs import HierarchicalGibbsSampler
 from revealed.samplers.hierarchical_hmc import HierarchicalHMCSampler
 from revealed.samplers.ibis import IBISSampler
+from revealed.samplers.path_augmentation import PathAugmentationSampler
 from revealed.samplers.ranking_hmc import RankingSampler
+from revealed.samplers.skill_paths import SkillPathSampler
+from revealed.samplers.state_space import StateSpaceSampler
 from revealed.samplers.transition_problem import build_unknown_transitions
 
 
@@ -167,6 +171,37 @@ def build_transitions(resolved: ResolvedChoiceModel, given: BuildArguments) -> S
     return build_unknown_transitions(resolved)
 
 
+def build_state_space(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
+    """Paths of values.
+
+    With the sizes of their steps.
+    """
+    assert resolved.over_time is not None
+    return StateSpaceSampler.build(
+        resolved.decisions, resolved.prior, resolved.over_time, resolved.kernel
+    )
+
+
+def build_path_augmentation(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
+    """Paths of values, by the paper's data augmentation.
+
+    Under normal noise.
+    """
+    assert resolved.over_time is not None
+    return PathAugmentationSampler.build(resolved.decisions, resolved.prior, resolved.over_time)
+
+
+def build_hidden_markov(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
+    """Strategies that take turns.
+
+    States are summed out.
+    """
+    assert resolved.switching is not None
+    return HiddenMarkovSampler.build(
+        resolved.decisions, resolved.prior, resolved.switching, resolved.kernel
+    )
+
+
 def build_ranking(resolved: ResolvedRankingModel, given: BuildArguments) -> Sampler:
     """Skills of players.
 
@@ -175,3 +210,15 @@ def build_ranking(resolved: ResolvedRankingModel, given: BuildArguments) -> Samp
     # the likelihood is chosen when loops are compiled, by the noise
     model = resolved.model
     return RankingSampler.build(resolved.data, model.spread, model.team_noise, model.is_logit)
+
+
+def build_skill_paths(resolved: ResolvedRankingModel, given: BuildArguments) -> Sampler:
+    """Skills that change.
+
+    Under either noise.
+    """
+    model = resolved.model
+    assert resolved.paths is not None
+    return SkillPathSampler.build_for(
+        resolved.data, resolved.paths, model.team_noise, model.is_logit
+    )

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from revealed._types import Floats, Ints
-from revealed.data.decisions import Block, Decisions
+from revealed.data.blocks import Block
+from revealed.data.decisions import Decisions
 from revealed.kernels.ghk_hmc import WhitenedGHK, log_weights_of_particles, move_particles
 from revealed.kernels.ghk_posterior import GHKLogPosterior, make_workspace
 from revealed.kernels.hmc import PathPlan, init_dual_averaging

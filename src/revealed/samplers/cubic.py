@@ -82,6 +82,11 @@ class CubicPolynomial:
             float(coefficients[0]), coefficients[1 : ends[1]], quadratic, cubic, radius
         )
 
+    def third_derivatives(self) -> Floats:
+        """(D, D, D) at zero."""
+        orders = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
+        return np.ascontiguousarray(sum(self.cubic.transpose(order) for order in orders))
+
     def __call__(self, x: Floats) -> Floats:
         """(N,) the polynomial at each of x (N, D)."""
         out, width = np.empty(len(x)), x.shape[1]

@@ -10,9 +10,10 @@ Schwarz:
     |E f - E_surrogate f| <= s sd(f)
 
 so that with a small s any number of draws of the surrogate are as good as draws of the posterior.
-With a larger one its draws are proposals, and so are those of a Student distribution at the mode
-where there is no surrogate: one further pass finds the log posterior at all of them, and the
-importance weights
+With a larger one, and of decisions so few that fitting a surrogate takes longer, there are
+proposals that are as skewed as the posterior (`skewed_proposals.py`), or where third derivatives
+say nothing those of a Student distribution at the mode: one further pass finds the log posterior at
+all of them, and the importance weights
 
     log w = log p(choices | v) + log p(v) - log q(v)
 
@@ -51,15 +52,23 @@ from revealed.samplers.laplace_proposals import (
     Coordinates,
     Surrogate,
     SurrogateDraws,
+    draw_skewed,
     draw_student,
     draw_wide,
     independence_chains,
     log_mean_exp,
+    log_prior_constant,
     weighted_sd,
 )
 from revealed.samplers.laplace_settings import LAPLACE, PURPOSE
 from revealed.samplers.laplace_state import LaplaceState, Phase
 from revealed.samplers.particles import draw_prior_sds, effective_size
+from revealed.samplers.skewed_proposals import (
+    SkewedLaw,
+    cubic_sd,
+    difference_design,
+    third_derivatives,
+)
 
 
 @dataclass
@@ -99,11 +108,6 @@ class Laplace:
         return self.chains * self.draws_per_chain
 
     @property
-    def student_df(self) -> float:
-        """Of the proposals: tails heavier than the posterior's, and not too many far out."""
-        return max(LAPLACE.min_student_df, 2.0 * len(self.resolved_prior.precision))
-
-    @property
     def total(self) -> float:
         """All of the work is one."""
         return 1.0
@@ -135,13 +139,8 @@ class Laplace:
 
     def iterate(self) -> Iterator[float]:
         """Work, chunk by chunk, to the end; yields the share done. Raises NotCertified."""
-        # nothing has been done where there is no state
-        state = (
-            initial_state(self.chunks, self.resolved_prior, self.noise)
-            if self.state is None
-            else self.state
-        )
-        self.state = state
+        if self.state is None:
+            self.state = initial_state(self.chunks, self.resolved_prior, self.noise)
         # first the mode, one pass a step
         while self.state.phase is Phase.NEWTON:
             yield from self._pass(derivatives, self.state.v)
@@ -194,14 +193,16 @@ class Laplace:
 
     def _begin_draws(self, state: LaplaceState) -> LaplaceState:
         """The state with a mode found: a pass ahead for the surrogate, or one for proposals."""
-        coordinates = self._coordinates(state)
-        size = self._design_size
-        if size is None:
+        coordinates, size, width = self._coordinates(state), self._design_size, len(state.centre)
+        if size is None and not LAPLACE.measures_third(width, self.wanted):
             return self._propose(state, round(LAPLACE.proposals_per_draw * self.wanted))
         # pairs x and -x tell even terms from odd ones; the first point is where the exact slope is
         # known, and the second the mode
-        rng = self._generator(PURPOSE.design)
-        half = LAPLACE.design_spread * rng.standard_normal((size // 2, len(state.centre)))
+        if size is None:
+            half = difference_design(width)
+        else:
+            rng = self._generator(PURPOSE.design)
+            half = LAPLACE.design_spread * rng.standard_normal((size // 2, width))
         known = coordinates.positions(state.v[None])
         design = np.concatenate([known, np.zeros_like(known), half, -half])
         return replace(
@@ -227,7 +228,7 @@ class Laplace:
         cubic = CubicPolynomial.fit(state.design, values, gradients, radius)
         cubic = replace(cubic, constant=cubic.constant + results[1, 0])
         slope_error = self._slope_error(state)
-        self._fitted = results, Surrogate(coordinates, cubic, slope_error, self.student_df)
+        self._fitted = results, Surrogate(coordinates, cubic, slope_error)
         return self._fitted[1]
 
     def _slope_error(self, state: LaplaceState) -> Floats:
@@ -236,9 +237,18 @@ class Laplace:
         return np.asarray(self._coordinates(state).gradients(wrong[None])[0])
 
     def _fit_surrogate(self, state: LaplaceState) -> LaplaceState:
-        """The state with a surrogate, and a pass ahead that finds its error elsewhere."""
+        """The state with a surrogate, and a pass ahead that finds its error elsewhere.
+
+        Or with skewed proposals, where no surrogate is wanted.
+        """
         log_posterior = state.total[:, 0] + self.resolved_prior.log_density(state.new)
         state = replace(state, design_results=state.total, chunks_done=0, passes=state.passes + 1)
+        if self._design_size is None:
+            gradients = self._coordinates(state).gradients(state.design_results[:, 1:])
+            third = third_derivatives(gradients[2:], gradients[1])
+            if cubic_sd(third) <= LAPLACE.max_cubic_sd:
+                state = replace(state, third=third)
+            return self._propose(state, round(LAPLACE.proposals_per_draw * self.wanted))
         # fitting takes longer than weighing proposals where it is in vain
         pairs = log_posterior[2:] - log_posterior[1]
         if even_residual_sd(state.design[2:], pairs) > LAPLACE.max_even_residual_sd:
@@ -259,14 +269,14 @@ class Laplace:
         x = surrogate.coordinates.positions(state.new)
         residuals = state.total - surrogate.cubic(x)
         state = replace(state, residuals=residuals, chunks_done=0, passes=state.passes + 1)
-        error, k = weighted_sd(residuals, weights), self._draws_of_surrogate(state).pareto_k
-        good = k < LAPLACE.max_pareto_k
-        if good and error <= LAPLACE.max_residual_sd:
-            return replace(state, phase=Phase.DONE, from_surrogate=True)
-        count = round(LAPLACE.proposals_per_draw * self.wanted)
-        if good and error <= LAPLACE.max_correctable_sd:
-            return self._propose(replace(state, from_surrogate=True), count)
-        return self._propose(state, count)
+        error = weighted_sd(residuals, weights)
+        if error <= LAPLACE.max_residual_sd:
+            # as good as the posterior, if it can be drawn from
+            if self._draws_of_surrogate(state).pareto_k < LAPLACE.max_pareto_k:
+                return replace(state, phase=Phase.DONE)
+        elif error <= LAPLACE.max_correctable_sd:
+            state = replace(state, third=surrogate.cubic.third_derivatives())
+        return self._propose(state, round(LAPLACE.proposals_per_draw * self.wanted))
 
     def _draws_of_surrogate(self, state: LaplaceState) -> SurrogateDraws:
         """As many draws of the surrogate as are wanted; made once."""
@@ -284,12 +294,11 @@ class Laplace:
         beside them.
         """
         rng, coordinates = self._generator(1 + state.rounds), self._coordinates(state)
-        density_error = 0.0
-        if state.from_surrogate:
-            drawn = self._surrogate(state).draw(rng, count, LAPLACE.oversampling)
-            proposals, density_error = drawn.proposals, drawn.error
+        if state.third.size:
+            proposals = draw_skewed(rng, coordinates, SkewedLaw.of(state.third), count)
         else:
-            proposals = draw_student(rng, coordinates, self.student_df, count)
+            df = LAPLACE.student_df(len(state.centre))
+            proposals = draw_student(rng, coordinates, df, count)
         if not keep:
             state = replace(state, proposals=np.zeros((0, state.v.size)), log_weights=np.zeros(0))
         return replace(
@@ -297,8 +306,6 @@ class Laplace:
             phase=Phase.WEIGHTS,
             new=coordinates.values(proposals.x),
             log_density=proposals.log_density,
-            # of all rounds together, it is smaller than of any
-            density_error=max(density_error, state.density_error if keep else 0.0),
             total=np.zeros(count),
         )
 
@@ -345,7 +352,7 @@ class Laplace:
             new,
             centre=centre,
             root=np.linalg.cholesky(covariance),
-            from_surrogate=False,
+            third=np.zeros(0),
             design_results=np.zeros(0),
         )
         return self._propose(elsewhere, 2 * round(LAPLACE.proposals_per_draw * self.wanted))
@@ -359,11 +366,6 @@ class Laplace:
         if state.log_weights.size:
             picked = independence_chains(rng, state.log_weights, self.chains, self.draws_per_chain)
             values, (evidence, error) = state.proposals[picked], log_mean_exp(state.log_weights)
-            if state.from_surrogate:
-                # what they were picked from errs in the integral of the surrogate and, at most in
-                # the same sense, in what their weights add to it
-                shared = state.density_error + error / np.sqrt(LAPLACE.oversampling)
-                error = float(np.hypot(error, shared))
             k, effective = pareto_k(state.log_weights), effective_size(state.log_weights)
             evaluations = len(state.log_weights)
         else:
@@ -388,12 +390,7 @@ class Laplace:
         if self.resolved_prior.scale is not None:
             stats["prior_sd"] = draw_prior_sds(rng, self.resolved_prior, values)
         elif not self.resolved_prior.flat:
-            stats["log_evidence"] = np.full(self.wanted, evidence + self._log_prior_constant())
+            evidence += log_prior_constant(self.resolved_prior)
+            stats["log_evidence"] = np.full(self.wanted, evidence)
             diagnostics["log_evidence_error"] = error
         return values, stats, diagnostics
-
-    def _log_prior_constant(self) -> float:
-        """The logarithm of what the density of the prior is to be multiplied with."""
-        width = len(self.resolved_prior.precision)
-        log_determinant = np.linalg.slogdet(self.resolved_prior.precision)[1]
-        return float(0.5 * log_determinant - 0.5 * width * np.log(2.0 * np.pi))

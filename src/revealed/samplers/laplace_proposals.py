@@ -1,7 +1,8 @@
 """Where Laplace importance sampling draws from: a Student distribution, and a cubic surrogate.
 
 The Student distribution has the mode and the curvature of the posterior, and tails that are heavier
-than the posterior's. The surrogate is the posterior itself, with its log-likelihood replaced by a
+than the posterior's; a skewed one (`skewed_proposals.py`) has its third derivatives too. The
+surrogate is the posterior itself, with its log-likelihood replaced by a
 cubic polynomial, so that proposals cost nothing to weigh:
 
     log surrogate(x) = cubic(x) + slope_error' x + log prior(x),
@@ -24,6 +25,7 @@ from revealed.results.psis import pareto_k
 from revealed.samplers.cubic import CubicPolynomial
 from revealed.samplers.laplace_settings import LAPLACE
 from revealed.samplers.particles import effective_size, systematic_resample
+from revealed.samplers.skewed_proposals import SkewedLaw
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,27 +62,47 @@ def draw_student(
     rng: np.random.Generator, coordinates: Coordinates, df: float, count: int
 ) -> Proposals:
     """Proposals from a multivariate Student distribution of unit scale in x."""
-    # a Student variate is a normal one over the root of a chi-square over its degrees of freedom
+    z, log_density = _student_vectors(rng, len(coordinates.centre), df, count)
+    return Proposals(z, log_density - np.log(np.diag(coordinates.root)).sum())
+
+
+def draw_skewed(
+    rng: np.random.Generator, coordinates: Coordinates, law: SkewedLaw, count: int
+) -> Proposals:
+    """Proposals that are as skewed as the posterior: Student vectors, spread and then skewed."""
     width = len(coordinates.centre)
+    z, log_density = _student_vectors(rng, width, law.df, count)
+    x, log_jacobian = law.skew(law.spread * z)
+    log_scale = np.log(np.diag(coordinates.root)).sum() + width * np.log(law.spread)
+    return Proposals(x, log_density - log_jacobian - log_scale)
+
+
+def _student_vectors(
+    rng: np.random.Generator, width: int, df: float, count: int
+) -> tuple[Floats, Floats]:
+    """(n, D) vectors of a multivariate Student distribution of unit scale, and log densities."""
+    # a Student variate is a normal one over the root of a chi-square over its degrees of freedom
     z = rng.standard_normal((count, width)) * np.sqrt(df / rng.chisquare(df, count))[:, None]
     constant = gammaln(0.5 * (df + width)) - gammaln(0.5 * df) - 0.5 * width * np.log(df * np.pi)
-    log_root = np.log(np.diag(coordinates.root)).sum()
     kernel = -0.5 * (df + width) * np.log1p((z**2).sum(axis=1) / df)
-    return Proposals(z, kernel + constant - log_root)
+    return z, kernel + constant
 
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
     """The posterior with a cubic polynomial for its log-likelihood.
 
-    slope_error: (D,) exact minus fast slope of the log-likelihood at the mode. df: of the Student
-    distribution that its draws are picked from.
+    slope_error: (D,) exact minus fast slope of the log-likelihood at the mode.
     """
 
     coordinates: Coordinates
     cubic: CubicPolynomial
     slope_error: Floats
-    df: float
+
+    @property
+    def law(self) -> SkewedLaw:
+        """What its draws are picked from: a law that is as skewed."""
+        return SkewedLaw.of(self.cubic.third_derivatives())
 
     def log_density(self, x: Floats) -> Floats:
         """(n,) the log posterior at each of x (n, D), up to the constant of the prior."""
@@ -88,15 +110,15 @@ class Surrogate:
         return np.asarray(self.cubic(x) + x @ self.slope_error + prior)
 
     def draw(self, rng: np.random.Generator, count: int, oversampling: int) -> SurrogateDraws:
-        """So many draws, picked by weight from `oversampling` times as many Student proposals.
+        """So many draws, picked by weight from `oversampling` times as many skewed proposals.
 
         With enough of these no proposal is picked twice, so that draws are independent but for
         what the proposals share. Very many are made in portions, each with its share of the draws.
         """
         portions = -(-count * oversampling * len(self.coordinates.centre) // LAPLACE.max_numbers)
-        picked, log_weights = [], []
+        picked, log_weights, law = [], [], self.law
         for share in np.diff(np.linspace(0, count, portions + 1).astype(np.int64)):
-            proposals = draw_student(rng, self.coordinates, self.df, oversampling * int(share))
+            proposals = draw_skewed(rng, self.coordinates, law, oversampling * int(share))
             log_density = self.log_density(proposals.x)
             logs = log_density - proposals.log_density
             keep = systematic_resample(rng, np.exp(logs - logsumexp(logs)), int(share))
@@ -166,6 +188,12 @@ def log_mean_exp(logs: Floats, weights: Floats | None = None) -> tuple[float, fl
     mean = w @ relative
     error = np.sqrt((w**2) @ (relative - mean) ** 2 / (1.0 - w @ w)) / mean
     return float(logs.max() + np.log(mean)), float(error)
+
+
+def log_prior_constant(prior: ResolvedPrior) -> float:
+    """The logarithm of what the density of a prior is to be multiplied with."""
+    log_determinant = np.linalg.slogdet(prior.precision)[1]
+    return float(0.5 * log_determinant - 0.5 * len(prior.precision) * np.log(2.0 * np.pi))
 
 
 def independence_chains(

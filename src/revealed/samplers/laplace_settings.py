@@ -26,7 +26,11 @@ class LaplaceSettings:
         importance weights make up for what is left, so it need not be small.
     max_surrogate_width
         Coordinates up to which there is a surrogate: with 20 it has 1,771 coefficients, and
-        fitting them takes half a second; the work grows with the seventh power.
+        the work of fitting them grows with the ninth power.
+    fit_cost
+        Of fitting a surrogate, for each cube of its coefficients, in evaluations of one coefficient
+        of one decision. Wrong by a factor of three, one of two ways is taken that take about as
+        long as each other.
     equations_per_coefficient, min_design, design_spread
         Of the surrogate's fit: twice as many equations as coefficients, at least so many points,
         and a little wider than the posterior, so that it interpolates where draws are.
@@ -44,8 +48,21 @@ class LaplaceSettings:
     max_correctable_sd
         That weights can make up for: beyond, too few proposals would carry them.
     oversampling
-        Student proposals for each draw of the surrogate; with so many, draws are as good as
-        independent, as what they share adds a twentieth to their variance.
+        Skewed proposals for each draw of the surrogate. Their weights are so even that with so many
+        hardly one is picked twice, and what draws share adds a fiftieth to their variance.
+    skewed_df_per_coordinate, skewed_spread
+        Of skewed proposals: Student vectors with so many degrees of freedom for each coordinate,
+        so many times as wide as the posterior. Narrower ones, or lighter tails, leave the largest
+        weights to what third derivatives do not say; wider ones cost effective draws.
+    max_skewed_width
+        Coordinates up to which there are skewed proposals: the third derivatives of so many are
+        64,000 numbers, and each proposal takes as many operations.
+    min_skewed_proposals
+        Proposals from which on there are skewed ones: the Pareto k of few weights is hardly known,
+        and where they are even it is as often above as below what is certified.
+    max_cubic_sd
+        Of the cubic term of the log posterior, above which third derivatives are no guide and
+        proposals come from a Student distribution.
     max_numbers
         Of proposals that are made at once; for more, memory would be what they take.
     min_student_df
@@ -69,6 +86,7 @@ class LaplaceSettings:
     max_newton_steps: int = 30
     newton_tolerance: float = 0.05
     max_surrogate_width: int = 20
+    fit_cost: float = 0.02
     equations_per_coefficient: float = 2.0
     min_design: int = 24
     design_spread: float = 1.2
@@ -79,7 +97,12 @@ class LaplaceSettings:
     validation_decisions: int = 200_000
     max_residual_sd: float = 0.02
     max_correctable_sd: float = 0.5
-    oversampling: int = 20
+    oversampling: int = 4
+    skewed_df_per_coordinate: float = 10.0
+    skewed_spread: float = 1.05
+    max_skewed_width: int = 40
+    min_skewed_proposals: int = 1000
+    max_cubic_sd: float = 2.0
     max_numbers: int = 2_000_000
     min_student_df: float = 10.0
     proposals_per_draw: float = 1.15
@@ -91,13 +114,29 @@ class LaplaceSettings:
     def design_size(self, width: int, draws: int, decisions: int) -> int | None:
         """Points that a surrogate of so many coordinates is fitted to; None for no surrogate.
 
-        There is none where weighing proposals takes fewer evaluations.
+        There is none where weighing proposals takes less time.
         """
         equations = self.equations_per_coefficient * count_coefficients(width)
         size = max(self.min_design, 2 * round(equations / (width + 1) / 2.0))
-        evaluations = 2 * size + self.validation_size(decisions)
-        pays = evaluations < self.proposals_per_draw * draws
+        # a gradient costs as much again as the log-likelihood
+        saved = self.proposals_per_draw * draws - 2 * size - self.validation_size(decisions)
+        pays = saved * decisions * width > self.fit_cost * count_coefficients(width) ** 3
         return size if pays and width <= self.max_surrogate_width else None
+
+    def measures_third(self, width: int, draws: int) -> bool:
+        """Whether third derivatives are found for proposals, where there is no surrogate.
+
+        Not where proposals are few, or weighing them takes fewer evaluations.
+        """
+        # two points for each coordinate and for half of the pairs; a gradient counts twice
+        evaluations = 4 * (width + width * width // 4)
+        proposals = self.proposals_per_draw * draws
+        many = proposals >= max(evaluations, self.min_skewed_proposals)
+        return many and width <= self.max_skewed_width
+
+    def student_df(self, width: int) -> float:
+        """Of Student proposals: tails heavier than the posterior's, and not too many far out."""
+        return max(self.min_student_df, 2.0 * width)
 
     def validation_size(self, decisions: int) -> int:
         """Points that a surrogate of so many decisions is judged by."""

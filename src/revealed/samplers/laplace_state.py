@@ -39,8 +39,8 @@ class LaplaceState:
     surrogate is fitted to `design_results`, the log-likelihood and its slope at the coordinates
     `design`; `residuals` are its errors at points it was not fitted to, and `residual_weights`,
     which add up to one, what each counts for. Proposals `new` with their `log_density` come from
-    the surrogate, whose integral is known up to a relative `density_error`, or from a Student
-    distribution; `proposals` and `log_weights` are those that are weighed already.
+    a law with the `third` derivatives of the log-likelihood, or from a Student distribution;
+    `proposals` and `log_weights` are those that are weighed already.
     """
 
     phase: Phase
@@ -52,13 +52,12 @@ class LaplaceState:
     chunks_done: int = 0
     passes: int = 0
     rounds: int = 0
-    from_surrogate: bool = False
-    density_error: float = 0.0
     slope: Floats = field(default_factory=_empty)
     design: Floats = field(default_factory=_empty)
     design_results: Floats = field(default_factory=_empty)
     residuals: Floats = field(default_factory=_empty)
     residual_weights: Floats = field(default_factory=_empty)
+    third: Floats = field(default_factory=_empty)
     centre: Floats = field(default_factory=_empty)
     root: Floats = field(default_factory=_empty)
     new: Floats = field(default_factory=_empty)

@@ -10,8 +10,10 @@ from revealed.models.correlated_noise import CorrelatedNoise
 from revealed.models.groups import Hierarchical
 from revealed.models.lapse import Lapse
 from revealed.models.noise import Noise
+from revealed.models.over_time import MeanReverting, OverTime, RandomWalk
 from revealed.models.priors import Flat, Normal
 from revealed.models.ranking import RankingModel, ResolvedRankingModel
+from revealed.models.switching import Switching
 from revealed.models.transitions import Dirichlet
 
 Model = ChoiceModel | RankingModel
@@ -32,6 +34,7 @@ class ModelKind(NamedTuple):
     noise: NoiseName = "normal"
     groups: Literal["pooled", "hierarchical"] = "pooled"
     lapses: LapseKind = "no"
+    over_time: Literal["constant", "random walk", "reverting", "switching"] = "constant"
 
     def __str__(self) -> str:
         # only what is not the default is worth a word
@@ -49,6 +52,9 @@ class ModelKind(NamedTuple):
             "hierarchical": "hierarchical groups",
             "flat": "a flat prior",
             "inferred sd": "a prior sd that is inferred",
+            "random walk": "values that drift",
+            "reverting": "values that revert to a mean",
+            "switching": "strategies that take turns",
         }
         *rest, last = [words[part] for part in self if part in words] or ["choices"]
         return f"{', '.join(rest)} and {last}" if rest else last
@@ -58,9 +64,11 @@ def kind_of(model: Model) -> ModelKind:
     """The kinds of a model's parts."""
     if isinstance(model, RankingModel):
         law: NoiseName = "logit" if model.is_logit else "normal"
+        change = _change_of(model.over_time)
         if isinstance(model.prior, Flat):
-            return ModelKind("rankings", "flat", law)
-        return ModelKind("rankings", "inferred sd" if model.prior is None else "normal", law)
+            return ModelKind("rankings", "flat", law, over_time=change)
+        sd: PriorKind = "inferred sd" if model.prior is None else "normal"
+        return ModelKind("rankings", sd, law, over_time=change)
     prior = model.value_prior
     prior_kind: PriorKind = (
         "flat"
@@ -79,6 +87,7 @@ def kind_of(model: Model) -> ModelKind:
         noise,
         "hierarchical" if isinstance(model.groups, Hierarchical) else "pooled",
         _lapses_of(model.noise),
+        _change_of(model.over_time),
     )
 
 
@@ -88,6 +97,15 @@ def _name_of(noise: Noise) -> NoiseName:
     if law.is_student:
         return "student df" if count_coordinates(law) else "student"
     return "normal" if law.is_normal else "logit" if law.is_logit else "other"
+
+
+def _change_of(over_time: OverTime) -> Any:
+    """Whether values change, and how."""
+    if isinstance(over_time, RandomWalk):
+        return "random walk"
+    if isinstance(over_time, Switching):
+        return "switching"
+    return "reverting" if isinstance(over_time, MeanReverting) else "constant"
 
 
 def _lapses_of(noise: Any) -> LapseKind:

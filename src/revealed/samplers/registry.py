@@ -18,11 +18,20 @@ from revealed.samplers.builders import BuildArguments as BuildArguments
 from revealed.samplers.data_augmentation import (
     most_expanded,
 )
+from revealed.samplers.kinds import (
+    ANY_PRIOR,
+    GROUPS_WITH_LAPSES,
+    INDEPENDENT,
+    INDEPENDENT_GROUPS,
+    WITH_LAPSES,
+    changing_kinds,
+    kinds_of,
+    pooled_student_kinds,
+    student_kinds,
+)
 from revealed.samplers.model_kind import (
     Model,
     ModelKind,
-    NoiseName,
-    PriorKind,
     ResolvedModel,
     kind_of,
 )
@@ -118,6 +127,7 @@ class SamplerRegistry(NamedTuple):
             "habit": (kind._replace(lapses="lapses"), 'rv.Lapse(to="uniform")'),
             "lapses": (kind._replace(lapses="no"), "no lapse"),
             "data": (kind._replace(data="decisions"), "transitions=rv.Known()"),
+            "over_time": (kind._replace(over_time="constant"), "over_time=rv.Constant()"),
         }
         if kind.lapses == "no":
             del easier["habit"]
@@ -138,60 +148,10 @@ def _nearest(kind: ModelKind, known: Iterable[ModelKind]) -> ModelKind:
 
     def likeness(other: ModelKind) -> tuple[bool, int, bool]:
         structure = (kind.noise == other.noise) + (kind.groups == other.groups)
-        structure += kind.lapses == other.lapses
+        structure += (kind.lapses == other.lapses) + (kind.over_time == other.over_time)
         return kind.data == other.data, structure, kind.prior == other.prior
 
     return max(known, key=likeness)
-
-
-ANY_PRIOR: tuple[PriorKind, ...] = ("normal", "flat", "inferred sd")
-INDEPENDENT: tuple[NoiseName, ...] = ("normal", "logit", "other")
-
-
-def _kinds(
-    data: Any, priors: tuple[PriorKind, ...], noises: tuple[Any, ...] = ("normal",), **parts: Any
-) -> tuple[ModelKind, ...]:
-    """Every kind of model with one of these priors and one of these noises."""
-    return tuple(ModelKind(data, prior, noise, **parts) for noise in noises for prior in priors)
-
-
-# a flat prior is improper with lapses
-WITH_LAPSES = tuple(
-    kind
-    for lapses in ("lapses", "habit")
-    for kind in _kinds("decisions", ("normal", "inferred sd"), ("normal", "logit"), lapses=lapses)
-    if lapses != "habit" or kind.prior == "normal"
-)
-
-
-def _student(data: Any, priors: tuple[PriorKind, ...], **parts: Any) -> tuple[ModelKind, ...]:
-    """Every kind of model under Student noise with one of these priors, df known and inferred.
-
-    A flat prior is refused, and "laplace" was not tried.
-    """
-    return _kinds(data, priors, ("student", "student df"), **parts)
-
-
-def _pooled_student() -> tuple[ModelKind, ...]:
-    """Those of pooled decisions; with habits nobody has tried it."""
-    with_lapses = _student("decisions", ("normal",), lapses="lapses")
-    return _student("decisions", ("normal", "inferred sd")) + with_lapses
-
-
-INDEPENDENT_GROUPS = _kinds(
-    "decisions", ("normal", "inferred sd"), INDEPENDENT, groups="hierarchical"
-)
-GROUPS_WITH_LAPSES = tuple(
-    kind
-    for lapses in ("lapses", "lapses by group")
-    for kind in _kinds(
-        "decisions",
-        ("normal", "inferred sd"),
-        ("normal", "logit"),
-        groups="hierarchical",
-        lapses=lapses,
-    )
-)
 
 
 def _augmentation(name: str, summary: str) -> SamplerEntry:
@@ -203,7 +163,7 @@ def _augmentation(name: str, summary: str) -> SamplerEntry:
         name,
         # lapses by their indicators; a habit of actions that are not always offered has no
         # distribution to be drawn from, and moving an inferred sd would need to know the lapses
-        (*_kinds("decisions", ANY_PRIOR), *_kinds("decisions", ("normal",), lapses="lapses")),
+        (*kinds_of("decisions", ANY_PRIOR), *kinds_of("decisions", ("normal",), lapses="lapses")),
         memory_factor=1.5,
         summary=summary,
         build=builders.build_augmentation(name),
@@ -215,7 +175,7 @@ REGISTRY = SamplerRegistry(
     (
         SamplerEntry(
             "composite",
-            _kinds("decisions", ANY_PRIOR, INDEPENDENT) + WITH_LAPSES + _pooled_student(),
+            kinds_of("decisions", ANY_PRIOR, INDEPENDENT) + WITH_LAPSES + pooled_student_kinds(),
             memory_factor=12.0,
             summary="Hamiltonian, augmentation and independence moves in turn; the default",
             build=builders.build_composite,
@@ -227,9 +187,9 @@ REGISTRY = SamplerRegistry(
         _augmentation("px-both", "data augmentation, with both working parameters"),
         SamplerEntry(
             "ibis",
-            _kinds("decisions", ("normal", "inferred sd"), INDEPENDENT)
+            kinds_of("decisions", ("normal", "inferred sd"), INDEPENDENT)
             + WITH_LAPSES
-            + _pooled_student(),
+            + pooled_student_kinds(),
             memory_factor=12.0,
             summary="particles that take the decisions one by one, and give the evidence",
             build=builders.build_ibis,
@@ -237,7 +197,7 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "laplace",
-            _kinds("decisions", ANY_PRIOR, INDEPENDENT),
+            kinds_of("decisions", ANY_PRIOR, INDEPENDENT),
             memory_factor=6.0,
             summary="a few passes over very many decisions, with a diagnostic that certifies them",
             warmup=0,
@@ -246,7 +206,7 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "ghk-hmc",
-            _kinds("decisions", ANY_PRIOR, noises=("correlated",)),
+            kinds_of("decisions", ANY_PRIOR, noises=("correlated",)),
             memory_factor=12.0,
             summary="Hamiltonian moves on the GHK integral; the default with a noise covariance",
             build=builders.build_ghk,
@@ -254,7 +214,7 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "da",
-            _kinds("decisions", ("normal", "flat"), noises=("correlated",)),
+            kinds_of("decisions", ("normal", "flat"), noises=("correlated",)),
             memory_factor=1.5,
             summary="data augmentation, with the noise covariance drawn by Gibbs steps",
             build=builders.build_covariance_gibbs,
@@ -264,7 +224,7 @@ REGISTRY = SamplerRegistry(
             "hierarchical-hmc",
             INDEPENDENT_GROUPS
             + GROUPS_WITH_LAPSES
-            + _student("decisions", ("normal", "inferred sd"), groups="hierarchical"),
+            + student_kinds("decisions", ("normal", "inferred sd"), groups="hierarchical"),
             memory_factor=12.0,
             summary="a population and its groups along one Hamiltonian path; the default",
             build=builders.build_hierarchical_hmc,
@@ -280,28 +240,72 @@ REGISTRY = SamplerRegistry(
         ),
         SamplerEntry(
             "hierarchical-gibbs",
-            _kinds("decisions", ("normal", "inferred sd"), ("correlated",), groups="hierarchical"),
+            kinds_of(
+                "decisions", ("normal", "inferred sd"), ("correlated",), groups="hierarchical"
+            ),
             memory_factor=4.0,
             summary="data augmentation of groups, their population and one noise covariance",
             build=builders.build_hierarchical_gibbs,
         ),
         SamplerEntry(
             "transitions-hmc",
-            _kinds("trajectories", ("normal", "inferred sd"), INDEPENDENT)
-            + _student("trajectories", ("normal", "inferred sd"))
-            + _kinds(
-                "trajectories", ("normal", "inferred sd"), ("normal", "logit"), lapses="lapses"
+            kinds_of("trajectories", ("normal", "inferred sd"), INDEPENDENT)
+            + student_kinds("trajectories", ("normal", "inferred sd"))
+            + kinds_of(
+                "trajectories",
+                ("normal", "inferred sd"),
+                ("normal", "logit", "student", "student df"),
+                lapses="lapses",
             ),
             memory_factor=12.0,
             summary="values and transition rows together, by Hamiltonian moves",
             build=builders.build_transitions,
         ),
         SamplerEntry(
+            "state-space",
+            # a long-run mean and the sd of its prior, inferred together, make a funnel whose neck
+            # paths do not reach
+            changing_kinds(("random walk", ("normal", "inferred sd")), ("reverting", ("normal",))),
+            memory_factor=12.0,
+            summary="paths of values and the sizes of their steps, by Hamiltonian moves",
+            build=builders.build_state_space,
+            warmup=500,
+        ),
+        SamplerEntry(
+            "da",
+            kinds_of("decisions", ("normal", "inferred sd"), over_time="random walk")
+            + kinds_of("decisions", ("normal",), over_time="reverting"),
+            memory_factor=12.0,
+            summary="data augmentation, with paths filtered forwards and drawn backwards",
+            build=builders.build_path_augmentation,
+        ),
+        SamplerEntry(
+            "hidden-markov",
+            changing_kinds(
+                ("switching", ("normal", "inferred sd")),
+                without_lapses=("other", "student", "student df"),
+            ),
+            memory_factor=12.0,
+            summary="strategies that take turns, their states summed out, by Hamiltonian moves",
+            build=builders.build_hidden_markov,
+            warmup=500,
+        ),
+        SamplerEntry(
             "ranking-hmc",
-            _kinds("rankings", ANY_PRIOR, ("normal", "logit")),
+            kinds_of("rankings", ANY_PRIOR, ("normal", "logit")),
             memory_factor=12.0,
             summary="skills, their spread and the margin of a tie, by Hamiltonian moves",
             build=builders.build_ranking,
+            warmup=500,
+        ),
+        SamplerEntry(
+            "skill-paths",
+            kinds_of(
+                "rankings", ("normal", "inferred sd"), ("normal", "logit"), over_time="random walk"
+            ),
+            memory_factor=12.0,
+            summary="skills that change and the sizes of their steps, by Hamiltonian moves",
+            build=builders.build_skill_paths,
             warmup=500,
         ),
     )

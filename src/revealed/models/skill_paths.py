@@ -1,0 +1,175 @@
+"""How skills change, for one set of games: nodes, the process of their paths, and what is unknown.
+
+    skill(first date) ~ N(0, spread^2),   skill(t + gap) = skill(t) + N(0, drift_sd^2 gap)
+
+for every label of a component by itself; each component has a spread and a drift of its own. Both
+have half-t priors with four degrees of freedom where they are not given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from revealed._types import Floats
+from revealed.data.rankings import Rankings
+from revealed.kernels.path_process import PathProcess
+from revealed.models.base import Parameter
+from revealed.models.over_time import SCALES, RandomWalk
+from revealed.models.priors import HalfStudentT
+from revealed.models.skill_nodes import SkillNodes, component_columns, make_skill_nodes
+
+
+@dataclass(frozen=True, eq=False)
+class ResolvedSkillPaths:
+    """Skills that change, for one set of games.
+
+    process: as kernels take it. known: (P,) numbers of theta that are given, on the log scale, NaN
+    where one is inferred: drifts, then spreads, of each component. covariates (E, P): of entries,
+    the sums of those of members. coefficient_sd: of the normal prior of their coefficients.
+    """
+
+    part: RandomWalk
+    nodes: SkillNodes
+    process: PathProcess
+    known: Floats
+    covariate_names: tuple[str, ...] = ()
+    covariates: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    coefficient_sd: float = 1.0
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Where the numbers of each name begin in theta.
+
+        Those that are known too.
+        """
+        count = len(self.nodes.components)
+        return {"drift_sd": 0, "spread": count}
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What is unknown of paths.
+
+        Sizes that were given are left out.
+        """
+        # one number for each component, also where there is only one
+        components = {"component": self.nodes.components}
+        sizes = tuple(
+            Parameter(name, ("component",), components)
+            for name, at in self.places.items()
+            if np.isnan(self.known[at])
+        )
+        return (Parameter("skill", ("node",), {"node": tuple(self.nodes.names())}), *sizes)
+
+    @property
+    def coefficients(self) -> tuple[Parameter, ...]:
+        """What is unknown of covariates.
+
+        Nothing where there are none.
+        """
+        names = {"covariate": self.covariate_names}
+        return (Parameter("coefficient", ("covariate",), names),) if self.covariate_names else ()
+
+    @property
+    def fingerprint_parts(self) -> tuple[Any, ...]:
+        """What a checkpoint must agree with.
+
+        Nodes, gaps, scales of priors, and numbers that were given.
+        """
+        p = self.process
+        known = np.nan_to_num(self.known)
+        games = self.nodes.node, self.covariates, [self.coefficient_sd]
+        return (p.gap, p.first, p.component, p.scales, known, *games)
+
+
+def resolve_skill_paths(
+    part: RandomWalk,
+    rankings: Rankings,
+    spread: float | None,
+    components: Sequence[str] = ("player",),
+    covariates: Sequence[str] = (),
+    coefficient_sd: float = 1.0,
+) -> ResolvedSkillPaths:
+    """How skills change in these games.
+
+    spread: of first skills, None to infer it. components, covariates: names of columns.
+    """
+    if part.between_sessions is not None:
+        raise ValueError(
+            "games have no sessions: leave between_sessions out, and the time between two games "
+            "says how far a skill may move"
+        )
+    if part.shared:
+        raise ValueError("skills have one drift for each component already; leave shared out")
+    if spread is not None and np.isinf(spread):
+        raise ValueError(
+            "skills that change need a proper prior of where they begin; give rv.Normal(sd), or "
+            "leave the prior out to infer its sd"
+        )
+    columns = component_columns(rankings, components) if rankings.times is not None else None
+    nodes = make_skill_nodes(rankings, columns)
+    # each component has a drift and a spread
+    count = len(nodes.components)
+    # steps add up like their variances: over the whole time the change has the scale
+    span = float(nodes.dates[-1] - nodes.dates[0]) or 1.0
+    scales, known = np.zeros(2 * count), np.full(2 * count, np.nan)
+    if part.sd is None or isinstance(part.sd, HalfStudentT):
+        scale = SCALES.change / np.sqrt(span) if part.sd is None else part.sd.scale
+        scales[:count] = float(scale)
+    else:
+        # what is known has no prior, and a row of zeros in coordinates of theta
+        numbers = np.atleast_1d(np.asarray(part.sd, np.float64))
+        if numbers.size not in (1, count):
+            raise ValueError(
+                f"sd has {numbers.size} numbers, and there are {count} components, "
+                f"{', '.join(nodes.components)}; give one, or one for each"
+            )
+        known[:count] = np.log(numbers)
+    # the spread that a prior gives is the same for all components
+    if spread is None:
+        scales[count:] = SCALES.spread
+    else:
+        known[count:] = np.log(spread)
+    # no sessions, nothing that reverts, and first values that are independent
+    process = PathProcess(
+        nodes.gap,
+        nodes.first,
+        np.zeros(len(nodes), np.bool_),
+        np.zeros(1, np.int64),
+        count,
+        False,
+        False,
+        np.eye(1),
+        False,
+        scales,
+        nodes.component,
+        count,
+    )
+    return ResolvedSkillPaths(
+        part,
+        nodes,
+        process,
+        known,
+        tuple(covariates),
+        covariates_of_entries(rankings, covariates),
+        coefficient_sd,
+    )
+
+
+def covariates_of_entries(rankings: Rankings, names: Sequence[str]) -> Floats:
+    """(E, P) numbers of entries: the sums of those of their members."""
+    found = np.zeros((len(rankings.tied), len(names)))
+    for p, name in enumerate(names):
+        column = rankings.columns.get(name)
+        if column is None or column.dtype.kind != "f":
+            known = [key for key, own in rankings.columns.items() if own.dtype.kind == "f"]
+            raise ValueError(
+                f"the covariate {name!r} needs a column of numbers; the games have "
+                f"{', '.join(known) or 'none'}"
+            )
+        found[:, p] = np.add.reduceat(column, rankings.member_start[:-1])
+    return found

@@ -1,0 +1,195 @@
+"""Skills that change: paths of players, the sizes of their steps, and what else games depend on.
+
+The posterior, its coordinates and the moves of paths are those of values that change
+(`state_space.py`), with one node for each label and date. What differs is the stand-in: a diagonal
+curvature, so that one bidiagonal factor serves all paths, and moves of sizes that do not rely on it
+(`kernels/skill_moves.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from revealed._types import Floats
+from revealed.data.rankings import Rankings
+from revealed.kernels.common_shift import CommonShift, make_common_shift
+from revealed.kernels.plackett_luce import make_luce_games
+from revealed.kernels.ranking_likelihood import Games
+from revealed.kernels.skill_likelihood import SkillData, margin_of
+from revealed.kernels.skill_moves import sample_skills
+from revealed.kernels.state_space import PathTarget
+from revealed.models.priors import ResolvedPrior
+from revealed.models.skill_paths import ResolvedSkillPaths
+from revealed.samplers.base import Draws, State, Stats
+from revealed.samplers.path_reference import ReferenceFinder, first_guess
+from revealed.samplers.ranking_hmc import MARGIN_PRIOR_SD
+from revealed.samplers.state_space import StateSpaceSampler
+
+
+@dataclass(frozen=True)
+class SkillSettings:
+    """Settings of stand-ins and warm-up; wrong ones cost time, never correctness.
+
+    probes: random signs of nodes that a curvature is measured with; more make it less noisy.
+    walk_acceptance: of random walks of a few numbers, of which .234 to .44 are best (Roberts,
+    Gelman and Gilks 1997). walk_step: that they begin with.
+    """
+
+    probes: int = 2
+    walk_acceptance: float = 0.35
+    walk_step: float = 0.7
+
+
+SKILLS = SkillSettings()
+
+
+class SkillReferenceFinder(ReferenceFinder):
+    """Finds stand-ins whose curvature is diagonal.
+
+    With signs s of nodes that are random, s * (H s) has the diagonal of H as its mean, whatever
+    players of a game have in common (Hutchinson 1990).
+    """
+
+    def curvature(self, path: Floats, noise: Floats) -> Floats:
+        """(N, 1, 1) a noisy diagonal of minus the second derivatives at a path."""
+        total, rng = np.zeros_like(path), np.random.default_rng(self.probed)
+        self.probed += 1
+        for _ in range(SKILLS.probes):
+            # one difference for all nodes at once, whose signs cancel what they have in common
+            signs = np.where(rng.random(path.shape) < 0.5, -1.0, 1.0)
+            move = signs * self.steps
+            above, below = (self.slopes(path + step, noise)[1] for step in (move, -move))
+            total += signs * (below - above) / (2.0 * self.steps)
+        return (total / SKILLS.probes)[:, :, None]
+
+    # how many curvatures were measured: each has signs of its own, the same in every run
+    probed: int = 0
+
+    def _usable(self, curvature: Floats) -> Floats:
+        """Curvatures that are not negative.
+
+        Rounding and noise may leave some that are.
+        """
+        return np.ascontiguousarray(np.maximum(curvature, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class SkillPathSampler(StateSpaceSampler):
+    """The sampler, ready for one set of games."""
+
+    shift: CommonShift
+
+    @property
+    def name(self) -> str:
+        """What users see."""
+        return "skill-paths"
+
+    @staticmethod
+    def build_for(
+        rankings: Rankings, paths: ResolvedSkillPaths, team_noise: str, logit: bool
+    ) -> SkillPathSampler:
+        """The sampler for these games.
+
+        team_noise and logit: as of skills that do not change.
+        """
+        # chains begin near a mode of the paths, with sizes that a normal stand-in finds likely
+        data = skill_data(rankings, paths, team_noise, logit)
+        process, known, nodes = paths.process, paths.known, paths.nodes
+        finder = SkillReferenceFinder(data, process, known)
+        path = np.zeros((len(nodes), 1))
+        start = finder.find(first_guess(process, known), path, np.zeros(data.coordinates))
+        # shifts of a date, hats where there are many dates
+        # a shift of a date is free where teams have equally many players
+        components = len(nodes.components)
+        shift = make_common_shift(nodes.date, len(nodes.dates), nodes.component, components)
+        if not rankings.location_free:
+            shift = shift._replace(knots=0)
+        return SkillPathSampler(data, process, known, paths.places, _of_one_skill(), start, shift)
+
+    @property
+    def finder(self) -> ReferenceFinder:
+        """What finds stand-ins.
+
+        Chains are made at once, so each has one of its own.
+        """
+        return SkillReferenceFinder(self.data, self.process, self.known)
+
+    @property
+    def size_acceptance(self) -> float:
+        """What step sizes of theta adapt to.
+
+        Those of random walks.
+        """
+        return SKILLS.walk_acceptance
+
+    @property
+    def more_steps(self) -> list[float]:
+        """The step size that walks given the path begin with.
+
+        Beyond those of paths, and of walks given z.
+        """
+        return [SKILLS.walk_step]
+
+    def _iterate(self, rng: np.random.Generator, target: PathTarget, arrays: Any) -> None:
+        """Move a chain, and write its draws."""
+        sample_skills(rng, target, self.shift, *arrays)
+
+    def sample(
+        self, rng: np.random.Generator, state: State, draws: int, thin: int
+    ) -> tuple[State, Draws, Stats]:
+        """Make draws * thin iterations."""
+        new, theta, noise, paths, stats, _ = self._run(rng, state, draws, thin, keep_paths=True)
+        # width one: a node is a number
+        drawn: Draws = {"skill": paths[:, :, 0]}
+        # theta has logs; those of sizes that were given are not drawn
+        for name, at in self.places.items():
+            if np.isnan(self.known[at]):
+                drawn[name] = np.exp(theta[:, at : at + self.process.sizes])
+        data, at = self.data, 0
+        assert isinstance(data, SkillData)
+        if data.margin_sd > 0.0:
+            drawn["margin"] = np.array([margin_of(xi, data.margin_sd)[0] for xi in noise[:, 0]])
+            at = 1
+        if len(data.coefficient_sd):
+            drawn["coefficient"] = noise[:, at:] * data.coefficient_sd
+        return new, drawn, stats._asdict()
+
+
+def skill_data(
+    rankings: Rankings, paths: ResolvedSkillPaths, team_noise: str, logit: bool
+) -> SkillData:
+    """Games as kernels take them, with every entry a player of its own."""
+    # the likelihoods of orders take utilities of entries for skills of players
+    entries = len(rankings.tied)
+    own, start = np.arange(entries), np.arange(entries + 1)
+    orders = rankings.tied, rankings.n_ordered
+    games: Any
+    if logit:
+        games = make_luce_games(own, start, rankings.start, *orders, entries)
+    else:
+        # independent noise of an entry's players adds up
+        variance = rankings.sizes if team_noise == "player" else np.ones(entries)
+        sd = np.sqrt(variance.astype(np.float64))
+        games = Games(own, start, rankings.start, sd, *orders)
+    nodes = paths.nodes
+    # under logit noise a tie has no margin: the order was not seen
+    return SkillData(
+        games,
+        nodes.node,
+        nodes.entry_start,
+        np.ascontiguousarray(paths.covariates),
+        np.full(len(paths.covariate_names), paths.coefficient_sd),
+        MARGIN_PRIOR_SD * (rankings.has_ties and not logit),
+    )
+
+
+def _of_one_skill() -> ResolvedPrior:
+    """The coordinates of a path of single numbers.
+
+    Its sds are in theta, and not here.
+    """
+    one = np.eye(1)
+    return ResolvedPrior(one, np.zeros((1, 0)), one, np.zeros(1), False)
