@@ -18,7 +18,7 @@ import pytest
 
 from revealed.io.atomic import to_jsonable
 from tests.support.cases import label
-from tests.support.evidence_log import passed, stamp
+from tests.support.evidence_log import MODELS, passed, stamp
 from tests.support.statistical_asserts import MEASURED
 
 # The same examples in every run: seeds are fixed.
@@ -85,6 +85,9 @@ def pytest_runtest_setup() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     yield
+    model = proof_of(item).get("model")
+    if model is not None and model not in MODELS:
+        pytest.fail(f"there is no model {model!r}: see MODELS in tests/support/evidence_log.py")
     if item.get_closest_marker("proves") and not MEASURED:
         pytest.fail("this test says that it proves something, but it has measured nothing")
 

@@ -80,7 +80,7 @@ def agreement(one: Floats, other: Floats) -> Floats:
     return np.concatenate(found)
 
 
-@pytest.mark.proves(model="values that drift", sampler="da", check="agreement")
+@pytest.mark.proves(model="values that change, normal noise", sampler="da", check="agreement")
 @pytest.mark.parametrize(
     "way",
     [

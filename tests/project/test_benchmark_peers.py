@@ -74,7 +74,7 @@ def test_numpyro_has_our_log_posterior(peers: Any) -> None:
         6
     ).multivariate_normal(np.zeros(3), np.linalg.inv(information), size=4)
     theirs = [float(log_density(model, (), {}, {"q": q})[0]) for q in points]
-    work = peers.make_work(target)
+    work = peers.make_posterior_workspace(target)
     ours = [peers.log_posterior(target, work, q, -np.inf, np.empty(0)) for q in points]
     np.testing.assert_allclose(np.diff(theirs), np.diff(ours), atol=1e-3)
 

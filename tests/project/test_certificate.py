@@ -275,7 +275,7 @@ import pytest
 from tests.support.statistical_asserts import assert_error, must_fail
 
 @pytest.mark.proves(model="choices, {which} prior", sampler="da")
-@pytest.mark.parametrize("which", ["flat", "other"])
+@pytest.mark.parametrize("which", ["flat", "normal"])
 def test_right(which):
     assert_error(1e-9, 1e-8)
     with must_fail("a mistake", model="another"):
@@ -332,11 +332,11 @@ def test_evidence_is_kept_also_by_workers_and_passed_proofs_are_not_run_again(
     last = {each["test"].partition("::")[2]: each for each in lines[5:]}
     assert {name: each["outcome"] for name, each in last.items()} == {
         "test_right[flat]": "passed",
-        "test_right[other]": "passed",
+        "test_right[normal]": "passed",
         "test_wrong": "failed",
         "test_empty": "failed",
     }
-    assert last["test_right[other]"]["model"] == "choices, other prior"
+    assert last["test_right[normal]"]["model"] == "choices, normal prior"
     right, mistake = last["test_right[flat]"]["measured"]
     assert right == {"how": "error", "error": 1e-9, "limit": 1e-8, "count": 1}
     assert (mistake["mutant"], mistake["model"], mistake["by"][0]["error"]) == (

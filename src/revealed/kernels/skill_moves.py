@@ -3,7 +3,8 @@
 Stand-ins of games have a diagonal curvature, which knows nothing of opponents. So Z(theta) is no
 evidence, and theta has moves that do not follow it:
 
-    theta given z       a random walk on p(theta) Z(theta) exp(r); the whole path follows
+    theta given z       a random walk on p(theta) Z(theta) exp(r); the whole path follows. Or a
+                        draw from a t, as sizes that may be zero have a long tail below
     theta given paths   a random walk on p(theta) p(path | theta); z follows. Where many skills are
                         well known, they leave theta little room that the other would find
     common shifts       of everybody on a date, drawn exactly (`common_shift.py`)
@@ -20,7 +21,13 @@ from revealed.kernels.common_shift import CommonShift, draw_common_shift
 from revealed.kernels.hmc import update_step_size
 from revealed.kernels.interrupt import stop_requested
 from revealed.kernels.path_process import log_prior_of_theta, write_path_law
-from revealed.kernels.path_sizes import LENGTHS, acceptance, copy_placed, theta_of
+from revealed.kernels.path_sizes import (
+    LENGTHS,
+    acceptance,
+    copy_placed,
+    propose_anywhere,
+    theta_of,
+)
 from revealed.kernels.state_space import (
     NormalPaths,
     PathPoint,
@@ -42,15 +49,16 @@ from revealed.kernels.state_space_moves import (
 class SkillMoves(NamedTuple):
     """How many moves of theta follow each path; other numbers cost time, never correctness.
 
-    given_z: each costs a factor and a likelihood, about half of a path. given_path: each costs a
-    pass over all nodes.
+    given_z, anywhere: each costs a factor and a likelihood, about half of a path. given_path: each
+    costs a pass over all nodes.
     """
 
     given_z: int
+    anywhere: int
     given_path: int
 
 
-MOVES = SkillMoves(given_z=3, given_path=4)
+MOVES = SkillMoves(given_z=1, anywhere=3, given_path=3)
 
 
 @compiled
@@ -81,7 +89,7 @@ def propose_walk(
 
 
 @inlined
-def walk_given_z(
+def move_given_z(
     rng: np.random.Generator,
     target: PathTarget,
     work: PathWorkspace,
@@ -92,17 +100,24 @@ def walk_given_z(
     proposed: PathPoint,
     size: float,
 ) -> float:
-    """Move theta, z staying; returns the acceptance probability."""
+    """Move theta by a step of this size, or to anywhere where it is zero; z stays.
+
+    Returns the acceptance probability.
+    """
     xi, theta = state.xi.copy(), np.empty(placed.theta.size)
-    propose_walk(rng, target.normal, xi, size, theta)
+    if size > 0.0:
+        propose_walk(rng, target.normal, xi, size, theta)
+        possible = place_law(target.normal, work, theta, other)
+        ratio = other.log_density[0] - placed.log_density[0] if possible else -np.inf
+    else:
+        ratio = propose_anywhere(rng, target.normal, work, placed, other, xi)
     # drawn in any case, so that every proposal takes as many random numbers
     accepts = rng.random()
-    if not place_law(target.normal, work, theta, other):
+    if ratio == -np.inf:
         return 0.0
     # the path that z stands for moves with mean and width of the new law
     place_path(target, work, other, state.z, state.e, proposed)
-    ratio = other.log_density[0] + proposed.r[0] - placed.log_density[0] - point.r[0]
-    probability = acceptance(ratio)
+    probability = acceptance(ratio + proposed.r[0] - point.r[0])
     if accepts < probability:
         state.xi[:] = xi
         copy_placed(other, placed)
@@ -235,18 +250,28 @@ def sample_skills(
                     )
             if shift.knots > 0 or state.xi.size > 0:
                 place_again(target, work, placed[0], state, points[0])
-            for _ in range(MOVES.given_z if state.xi.size > 0 else 0):
-                size = state.adaptation[1, 0]
-                probability = walk_given_z(
-                    rng, target, work, placed[0], placed[1], state, points[0], points[1], size
+            for k in range(MOVES.given_z + MOVES.anywhere if state.xi.size > 0 else 0):
+                walks = k < MOVES.given_z
+                probability = move_given_z(
+                    rng,
+                    target,
+                    work,
+                    placed[0],
+                    placed[1],
+                    state,
+                    points[0],
+                    points[1],
+                    state.adaptation[1, 0] if walks else 0.0,
                 )
                 if stop_requested():
                     return
-                if targets[1] > 0.0:
+                # a draw from the t has no size that could adapt
+                if walks and targets[1] > 0.0:
                     update_step_size(
                         state.adaptation[1], targets[1], probability, LENGTHS.least_step
                     )
-                stats.size_acceptance[n] += probability / (thin * MOVES.given_z)
+                if walks:
+                    stats.size_acceptance[n] += probability / (thin * MOVES.given_z)
         theta_draws[n] = placed[0].theta
         noise_draws[n] = points[0].noise
         # paths are large: the warm-up keeps none

@@ -45,9 +45,9 @@ class RankingPathPosterior(RankingPosterior):
     >>> bob_wins = rng.random(60) < np.linspace(0.1, 0.9, 60)  # bob learns, over 60 games
     >>> games = [["bob", "ann"] if won else ["ann", "bob"] for won in bob_wins]
     >>> seen = rv.Rankings.from_lists(games, times=range(60))
-    >>> post = rv.fit(seen, rv.RankingModel(over_time=rv.RandomWalk()), draws=500)
+    >>> post = rv.fit(seen, rv.RankingModel(over_time=rv.RandomWalk()), draws=1000)
     >>> post
-    <RankingPathPosterior: 4 chains of 500 draws, 2 players on 60 dates, sampler skill-paths>
+    <RankingPathPosterior: 4 chains of 1000 draws, 2 players on 60 dates, sampler skill-paths>
     >>> post.probability_better("bob", "ann", at=5) < 0.3
     True
     >>> post.win_probabilities(["ann", "bob"], at=70).argmax()
