@@ -87,7 +87,7 @@ def rows() -> list[list[ModelKind]]:
     ]
     parts += [
         {"data": "rankings", "noise": noise, "groups": "pooled", "over_time": over_time}
-        for over_time in ("constant", "random walk")
+        for over_time in ("constant", "random walk", "reverting")
         for noise in ("normal", "logit")
     ]
     return [[ModelKind(prior=prior, **part) for prior in PRIORS] for part in parts]  # type: ignore[arg-type]

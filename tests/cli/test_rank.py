@@ -182,6 +182,8 @@ def test_skills_over_time(here: Path) -> None:
     assert "Skills move by" in works("rank", "races.csv", *timed).stdout
     assert "give --time COLUMN" in refuses("rank", "races.csv", *walk)
     assert "--at is for skills that change" in refuses("rank", "races.csv", *AS_RACES, "--at", "3")
-    assert "must be constant or random-walk" in refuses(
+    reverting = ("--over-time", "mean-reverting", "--time", "day")
+    assert answers("rank", "races.csv", *AS_RACES, *reverting)["drift_sd"] > 0.0
+    assert "must be constant, random-walk or mean-reverting" in refuses(
         "rank", "races.csv", *AS_RACES, "--over-time", "walk"
     )

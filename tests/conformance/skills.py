@@ -2,8 +2,9 @@
 
 The exact ones know nothing of the package's law of paths. The games see the difference D of two
 sides alone; with k players on both together it is normal with variance k spread^2 on the first
-date, and moves by k drift^2 gap. A grid over both differences, drift and spread has all moments;
-the skill of one player given D is normal about D / k.
+date, and moves by k drift^2 gap; or it shrinks, and keeps that variance. A grid over both
+differences, drift (or rate) and spread has all moments; the skill of one player given D is normal
+about D / k.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ GAP = 1.7
 STEP, SPREAD = 0.8, 2.0  # scales of half-t priors; that of the spread is the package's
 WON, LOST, TIED = 7, 2, 3  # by the first side on the first date, and by the other on the second
 WALK = rv.RandomWalk(rv.HalfStudentT(scale=STEP))
+REVERTING = rv.MeanReverting(rate=rv.HalfStudentT(scale=STEP))
 NOISES: tuple[Any, ...] = (rv.NormalNoise(), rv.LogitNoise())
 PRIORS: tuple[Any, ...] = (None, rv.Normal(1.5))
 
@@ -69,8 +71,11 @@ def likelihood(noise: Any, d: Floats, margin: float, sign: float, ties: bool) ->
     return np.asarray(found * (ndtr(up) - ndtr(-down)) ** (TIED * ties))
 
 
-def side_moments(noise: Any, prior: Any, players: int, ties: bool) -> Moments:
-    """Of both differences and the first player's skills, bent, log drift, and what else is unknown."""
+def side_moments(noise: Any, prior: Any, players: int, ties: bool, reverts: bool) -> Moments:
+    """Of both differences and the first player's skills, bent, log pace, and what else is unknown.
+
+    The pace is a drift, or of skills that revert a rate.
+    """
     d = np.linspace(-16.0, 16.0, 321)
     spacing = d[1] - d[0]
     margins, weights = [0.0], [1.0]
@@ -93,25 +98,28 @@ def side_moments(noise: Any, prior: Any, players: int, ties: bool) -> Moments:
         return own @ shares, own**2 @ shares
 
     total, first, second = 0.0, 0.0, 0.0
-    for (log_drift, a), (log_spread, b) in itertools.product(
+    for (log_pace, a), (log_spread, b) in itertools.product(
         zip(*half_t(61, -7.0, 4.5, STEP), strict=True), zip(*spreads, strict=True)
     ):
-        drift, spread = np.exp(log_drift), np.exp(log_spread)
+        pace, spread = np.exp(log_pace), np.exp(log_spread)
+        decay, moved = 1.0, pace * np.sqrt(GAP)
+        if reverts:
+            decay, moved = np.exp(-pace * GAP), spread * np.sqrt(-np.expm1(-2.0 * pace * GAP))
         # a law narrower than the spacing stands on one point
         begin = max(spread * np.sqrt(players), 0.6 * spacing)
-        step = max(drift * np.sqrt(players * GAP), 0.6 * spacing)
+        step = max(moved * np.sqrt(players), 0.6 * spacing)
         start = np.exp(-0.5 * (d / begin) ** 2) / begin
-        move = np.exp(-0.5 * ((d - d[:, None]) / step) ** 2) / step
+        move = np.exp(-0.5 * ((d - decay * d[:, None]) / step) ** 2) / step
         onward, back = ((left * start) @ move) * right, (left * start) * (right @ move.T)
         by_margin = back.sum(axis=1)
         before, after = back.sum(axis=0), onward.sum(axis=0)
-        later = bent(np.hypot(spread, drift * np.sqrt(GAP)))
+        later = bent(np.hypot(decay * spread, moved))
         mass = before.sum()
         one, two = list[Any](), list[Any]()
         for power, out in ((1, one), (2, two)):
             out += [before @ np.arctan(d) ** power, after @ np.arctan(d) ** power]
             out += [before @ bent(spread)[power - 1], after @ later[power - 1]]
-            out += [mass * log_drift**power]
+            out += [mass * log_pace**power]
             out += [mass * log_spread**power] if prior is None else []
             out += [by_margin @ np.asarray(margins) ** power] if len(margins) > 1 else []
         total += a * b * mass
@@ -127,7 +135,8 @@ def side_columns(players: int, draws: Draws) -> Floats:
     before, after = draws["skill"][:, ::2], draws["skill"][:, 1::2]
     parts = [np.arctan(each @ signs) for each in (before, after)]
     parts += [np.arctan(each[:, 0]) for each in (before, after)]
-    parts += [np.log(draws[name]) for name in ("drift_sd", "spread") if name in draws]
+    sizes = ("drift_sd", "reversion_rate", "spread")
+    parts += [np.log(draws[name]) for name in sizes if name in draws]
     parts += [draws["margin"]] if "margin" in draws else []
     return columns(*parts)
 
@@ -135,13 +144,15 @@ def side_columns(players: int, draws: Draws) -> Floats:
 def skill_oracles() -> list[Oracle]:
     """Two players, and a team against one; under both noises and both priors."""
     found = []
-    for noise, prior, (name, sides) in itertools.product(
-        NOISES, PRIORS, (("two players", ["a", "b"]), ("a team", ["ab", "c"]))
+    for noise, prior, (of, sides), over_time in itertools.product(
+        NOISES, PRIORS, (("two players", ["a", "b"]), ("a team", ["ab", "c"])), (WALK, REVERTING)
     ):
-        players, ties = sum(map(len, sides)), name == "two players"
-        model = rv.RankingModel(prior=prior, noise=noise, over_time=WALK)
+        players, ties = sum(map(len, sides)), of == "two players"
+        reverts = over_time is REVERTING
+        name = f"{of} who revert" if reverts else of
+        model = rv.RankingModel(prior=prior, noise=noise, over_time=over_time)
         once, twice = (two_dates(sides, ties, times) for times in (1, 2))
-        exact = cache(partial(side_moments, noise, prior, players, ties))
+        exact = cache(partial(side_moments, noise, prior, players, ties, reverts))
         found.append(Oracle(name, model, once, twice, partial(side_columns, players), exact))
     return found
 
@@ -169,7 +180,13 @@ def line_ups(teams: bool) -> list[tuple[int, list[tuple[int, ...]]]]:
 
 
 def changing_skills(
-    name: str, noise: Any, prior: Any, teams: bool = False, ties: bool = False, cars: bool = False
+    name: str,
+    noise: Any,
+    prior: Any,
+    teams: bool = False,
+    ties: bool = False,
+    cars: bool = False,
+    over_time: Any = WALK,
 ) -> Problem:
     """Ranked are all skills, drifts, spreads, the margin of a tie, and a coefficient.
 
@@ -184,11 +201,12 @@ def changing_skills(
     more: dict[str, Any] = (
         {"components": ("player", "car"), "covariates": ("grid",)} if cars else {}
     )
-    model = rv.RankingModel(prior=prior, noise=noise, over_time=WALK, **more)
+    model = rv.RankingModel(prior=prior, noise=noise, over_time=over_time, **more)
+    pace_name = "drift_sd" if over_time is WALK else "reversion_rate"
     at = {node: n for n, node in enumerate(nodes)}
 
     def draw(rng: np.random.Generator) -> Draws:
-        drift = STEP * np.abs(rng.standard_t(4, 1 + cars))
+        pace = STEP * np.abs(rng.standard_t(4, 1 + cars))
         spread = SPREAD * np.abs(rng.standard_t(4, 1 + cars))
         if prior is not None:
             spread[:] = prior.sd
@@ -197,9 +215,13 @@ def changing_skills(
             if n == 0 or nodes[n - 1][:2] != (component, label):
                 skill[n] = spread[component] * rng.standard_normal()
             else:
-                root = np.sqrt(DATES[date] - DATES[nodes[n - 1][2]])
-                skill[n] = skill[n - 1] + drift[component] * root * rng.standard_normal()
-        truth = {"skill": skill[None], "drift_sd": drift[None]}
+                gap = DATES[date] - DATES[nodes[n - 1][2]]
+                decay, moved = 1.0, pace[component] * np.sqrt(gap)
+                if over_time is REVERTING:
+                    decay = np.exp(-pace[component] * gap)
+                    moved = spread[component] * np.sqrt(1.0 - decay**2)
+                skill[n] = decay * skill[n - 1] + moved * rng.standard_normal()
+        truth = {"skill": skill[None], pace_name: pace[None]}
         if prior is None:
             truth["spread"] = spread[None]
         if ties:
@@ -250,7 +272,7 @@ def changing_skills(
         )
 
     def rank(data: Any, draws: Draws) -> Floats:
-        logs = (np.log(draws[key]) for key in ("drift_sd", "spread") if key in draws)
+        logs = (np.log(draws[key]) for key in (pace_name, "spread") if key in draws)
         rest = (draws[key] for key in ("margin", "coefficient") if key in draws)
         return columns(draws["skill"], *logs, *rest)
 
@@ -274,4 +296,6 @@ def skill_problems() -> list[Problem]:
         ]
         if not of_noise:
             found.append(changing_skills("ties on three dates", noise, prior, ties=True))
+        name = f"skills that revert on three dates{of_noise}"
+        found.append(changing_skills(name, noise, prior, over_time=REVERTING))
     return found

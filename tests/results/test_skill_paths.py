@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import revealed as rv
+from tests.support.statistical_asserts import assert_scores
 
 SHAPE = (2, 40)
 
@@ -75,6 +77,38 @@ def test_skills_are_those_of_nodes_and_spread_after_them() -> None:
         post.at(-1.0)
     with pytest.raises(ValueError, match="'dan' was in no game"):
         post.skills_at(1.0, "dan")
+
+
+def test_skills_that_revert_forget_where_they_were() -> None:
+    model = rv.RankingModel(noise=rv.LogitNoise(), over_time=rv.MeanReverting(rate=0.5))
+    assert [p.name for p in model.resolve(seasons()).parameters] == ["skill", "spread"]
+    rng, shape = np.random.default_rng(2), (2, 2000)
+    parameters = model.resolve(seasons()).parameters
+    draws = {p.name: rng.standard_normal((*shape, *p.shape)) for p in parameters}
+    draws["spread"] = np.full_like(draws["spread"], 1.5)
+    post = rv.RankingPathPosterior(draws, seasons(), model, "any", {}, {"complete": True})
+    decay = np.exp(-0.5 * 3.0)
+    then, later = (post.skills_at(t, "ann")[:, 0, 0] for t in (4.0, 7.0))
+    # three units after the last game: what is left of it, and the spread again in the long run
+    left = later - decay * then
+    error = 1.0 / np.sqrt(len(left))
+    assert_scores(np.array([left.mean() / (1.5 * error)]), degrees=np.inf, how="law")
+    spread = np.log(left.std() / (1.5 * np.sqrt(1.0 - decay**2))) / (np.sqrt(0.5) * error)
+    assert_scores(np.array([spread]), degrees=np.inf, how="law")
+    drift = 1.5 * np.sqrt(1.0 - np.exp(-1.0))
+    np.testing.assert_allclose(post.drift_sd, drift)
+
+
+def test_skills_refuse_parts_that_they_have_no_use_for() -> None:
+    for over_time, sentence in (
+        (rv.MeanReverting(sd=1.0), "leave sd out, and give prior=rv.Normal"),
+        (rv.MeanReverting(rate=[1.0, 2.0]), "rate has 2 numbers, and there are 1 components"),
+        (rv.MeanReverting(shared=True), "leave shared out"),
+        (rv.RandomWalk(between_sessions=1.0), "games have no sessions"),
+    ):
+        model = rv.RankingModel(over_time=over_time)
+        with pytest.raises(ValueError, match=re.escape(sentence)):
+            model.resolve(seasons())
 
 
 def test_leaders_are_among_those_who_play() -> None:

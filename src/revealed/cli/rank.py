@@ -26,7 +26,7 @@ from revealed.io.atomic import atomic_open, atomic_write
 
 if TYPE_CHECKING:
     from revealed.models.noise import LogitNoise, NormalNoise
-    from revealed.models.over_time import Constant, RandomWalk
+    from revealed.models.over_time import Constant, MeanReverting, RandomWalk
     from revealed.results.ranking import RankingPosterior
 
 Results = Annotated[
@@ -102,8 +102,8 @@ def rank(
     over_time: Annotated[
         str,
         typer.Option(
-            help="How skills change: constant, or random-walk, for which --time says when games "
-            "were played; --plot then shows curves of the best."
+            help="How skills change: constant, random-walk or mean-reverting; --time says when "
+            "games were played, and --plot then shows curves of the best."
         ),
     ] = "constant",
     component: Annotated[
@@ -303,13 +303,15 @@ def _choose_noise(noise: str, team_noise: str) -> tuple[NormalNoise | LogitNoise
 
 def _choose_change(
     over_time: str, time_column: str | None, at: str | None
-) -> tuple[Constant | RandomWalk, float | None]:
+) -> tuple[Constant | RandomWalk | MeanReverting, float | None]:
     """How skills change, and the date that was asked for, as a number."""
     from revealed.data.times import texts_to_times
-    from revealed.models.over_time import Constant, RandomWalk
+    from revealed.models.over_time import Constant, MeanReverting, RandomWalk
 
-    if over_time not in ("constant", "random-walk"):
-        raise ValueError(f"--over-time must be constant or random-walk; it is {over_time!r}")
+    if over_time not in ("constant", "random-walk", "mean-reverting"):
+        raise ValueError(
+            f"--over-time must be constant, random-walk or mean-reverting; it is {over_time!r}"
+        )
     # a date means nothing to skills that do not change
     if over_time == "constant":
         if at is not None:
@@ -317,9 +319,10 @@ def _choose_change(
         return Constant(), None
     if time_column is None:
         raise ValueError(
-            "--over-time random-walk needs to know when games were played; give --time COLUMN"
+            f"--over-time {over_time} needs to know when games were played; give --time COLUMN"
         )
-    return RandomWalk(), None if at is None else float(texts_to_times("--at", [at])[0])
+    change = MeanReverting() if over_time == "mean-reverting" else RandomWalk()
+    return change, None if at is None else float(texts_to_times("--at", [at])[0])
 
 
 def _print_ranking(ranking: RankingPosterior) -> None:

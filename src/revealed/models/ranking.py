@@ -51,9 +51,10 @@ class RankingModel:
         have the law of Plackett and Luce. A team then has one noise, and of entries that share a
         place the order is taken not to have been seen.
     over_time
-        ``Constant()``, one skill for all games, or ``RandomWalk()``: the skill of each player moves
-        from one of his games to the next, by an sd that is inferred. Games then need times. The
-        prior is that of skills at a player's first game.
+        ``Constant()``, one skill for all games; ``RandomWalk()``: the skill of each player moves
+        from one of his games to the next, by an sd that is inferred; ``MeanReverting()``: skills
+        return to the mean of all players, at a rate that is inferred. Games then need times. The
+        prior is that of skills at a player's first game, and of skills that revert at any time.
     components
         What an entry's utility is a sum of, where skills change: "player", which comes first, and
         names of columns of the games, such as "car", or "player*surface" for each player on each
@@ -82,7 +83,7 @@ class RankingModel:
     prior: Normal | Flat | None = None
     team_noise: str = "entry"
     noise: NormalNoise | LogitNoise = field(default_factory=NormalNoise)
-    over_time: Constant | RandomWalk = field(default_factory=Constant)
+    over_time: Constant | RandomWalk | MeanReverting = field(default_factory=Constant)
     components: Sequence[str] = ("player",)
     covariates: Sequence[str] = ()
     covariate_prior: Normal | None = None
@@ -129,7 +130,7 @@ class RankingModel:
                 'team_noise="player" goes with normal noise only, for a sum of Gumbel noises has '
                 'another law; give team_noise="entry" or noise=rv.NormalNoise()'
             )
-        if isinstance(self.over_time, RandomWalk):
+        if not isinstance(self.over_time, Constant):
             coefficient_sd = _prior_spread(self.covariate_prior) or 1.0
             paths = resolve_skill_paths(
                 self.over_time,
@@ -242,18 +243,11 @@ def check_names(what: str, names: Any) -> tuple[str, ...]:
 
 
 def _check_over_time(over_time: Any) -> None:
-    """Refuse what is no way for skills to change.
-
-    Those of values that have no sampler here are named too.
-    """
-    if isinstance(over_time, MeanReverting):
+    """Refuse what is no way for skills to change."""
+    if not isinstance(over_time, Constant | RandomWalk | MeanReverting):
         raise ValueError(
-            "skills that revert to a mean have no sampler; give over_time=rv.RandomWalk()"
-        )
-    if not isinstance(over_time, Constant | RandomWalk):
-        raise ValueError(
-            "over_time of a RankingModel must be rv.Constant() or rv.RandomWalk(); it is "
-            f"{over_time!r}"
+            "over_time of a RankingModel must be rv.Constant(), rv.RandomWalk() or "
+            f"rv.MeanReverting(); it is {over_time!r}"
         )
 
 

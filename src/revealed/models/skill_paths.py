@@ -2,8 +2,12 @@
 
     skill(first date) ~ N(0, spread^2),   skill(t + gap) = skill(t) + N(0, drift_sd^2 gap)
 
-for every label of a component by itself; each component has a spread and a drift of its own. Both
-have half-t priors with four degrees of freedom where they are not given.
+for every label of a component by itself; or, of skills that revert to the mean of all players,
+
+    skill(t + gap) = d skill(t) + N(0, (1 - d^2) spread^2),   d = exp(-reversion_rate gap).
+
+Each component has a spread and a drift or rate of its own, with half-t priors of four degrees of
+freedom where they are not given.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from revealed._types import Floats
 from revealed.data.rankings import Rankings
 from revealed.kernels.path_process import PathProcess
 from revealed.models.base import Parameter
-from revealed.models.over_time import SCALES, RandomWalk
+from revealed.models.over_time import SCALES, MeanReverting, RandomWalk, Sd
 from revealed.models.priors import HalfStudentT
 from revealed.models.skill_nodes import SkillNodes, component_columns, make_skill_nodes
 
@@ -29,11 +33,12 @@ class ResolvedSkillPaths:
     """Skills that change, for one set of games.
 
     process: as kernels take it. known: (P,) numbers of theta that are given, on the log scale, NaN
-    where one is inferred: drifts, then spreads, of each component. covariates (E, P): of entries,
+    where one is inferred, of each component: drifts, then spreads; of skills that revert spreads,
+    then rates, and their centre, which is zero. covariates (E, P): of entries,
     the sums of those of members. coefficient_sd: of the normal prior of their coefficients.
     """
 
-    part: RandomWalk
+    part: RandomWalk | MeanReverting
     nodes: SkillNodes
     process: PathProcess
     known: Floats
@@ -48,6 +53,8 @@ class ResolvedSkillPaths:
         Those that are known too.
         """
         count = len(self.nodes.components)
+        if self.process.reverts:
+            return {"spread": 0, "reversion_rate": count}
         return {"drift_sd": 0, "spread": count}
 
     @cached_property
@@ -83,11 +90,13 @@ class ResolvedSkillPaths:
         p = self.process
         known = np.nan_to_num(self.known)
         games = self.nodes.node, self.covariates, [self.coefficient_sd]
-        return (p.gap, p.first, p.component, p.scales, known, *games)
+        # walks are not named: checkpoints from before there was another way go on
+        way = (("reverting",),) if p.reverts else ()
+        return (p.gap, p.first, p.component, p.scales, known, *games, *way)
 
 
 def resolve_skill_paths(
-    part: RandomWalk,
+    part: RandomWalk | MeanReverting,
     rankings: Rankings,
     spread: float | None,
     components: Sequence[str] = ("player",),
@@ -98,7 +107,60 @@ def resolve_skill_paths(
 
     spread: of first skills, None to infer it. components, covariates: names of columns.
     """
-    if part.between_sessions is not None:
+    _refuse_parts(part, spread)
+    columns = component_columns(rankings, components) if rankings.times is not None else None
+    nodes = make_skill_nodes(rankings, columns)
+    # each component has a spread, and a drift or rate
+    count = len(nodes.components)
+    span = float(nodes.dates[-1] - nodes.dates[0]) or 1.0
+    reverts = isinstance(part, MeanReverting)
+    if isinstance(part, MeanReverting):
+        pace = _scales_and_known("rate", part.rate, SCALES.reversions / span, nodes.components)
+    else:
+        # steps add up like their variances: over the whole time the change has the scale
+        scale = SCALES.change / np.sqrt(span)
+        pace = _scales_and_known("sd", part.sd, scale, nodes.components)
+    # the spread that a prior gives is the same for all components
+    start = _scales_and_known("spread", spread, SCALES.spread, nodes.components)
+    # of what reverts the spread comes first, as it is the sd of all nodes
+    parts = (start, pace) if reverts else (pace, start)
+    scales, known = (np.concatenate(both) for both in zip(*parts, strict=True))
+    # games see differences alone, so that zero is as good a centre as any
+    known = np.append(known, 0.0) if reverts else known
+    # no sessions, and first values that are independent
+    process = PathProcess(
+        nodes.gap,
+        nodes.first,
+        np.zeros(len(nodes), np.bool_),
+        np.zeros(1, np.int64),
+        count,
+        False,
+        reverts,
+        np.eye(1),
+        False,
+        scales,
+        nodes.component,
+        0 if reverts else count,
+    )
+    return ResolvedSkillPaths(
+        part,
+        nodes,
+        process,
+        known,
+        tuple(covariates),
+        covariates_of_entries(rankings, covariates),
+        coefficient_sd,
+    )
+
+
+def _refuse_parts(part: RandomWalk | MeanReverting, spread: float | None) -> None:
+    """Refuse what skills have no use for; the sentence says what to give in its place."""
+    if isinstance(part, MeanReverting) and part.sd is not None:
+        raise ValueError(
+            "the sd of skills that revert is that of the model's prior: leave sd out, and give "
+            "prior=rv.Normal(sd)"
+        )
+    if isinstance(part, RandomWalk) and part.between_sessions is not None:
         raise ValueError(
             "games have no sessions: leave between_sessions out, and the time between two games "
             "says how far a skill may move"
@@ -110,54 +172,27 @@ def resolve_skill_paths(
             "skills that change need a proper prior of where they begin; give rv.Normal(sd), or "
             "leave the prior out to infer its sd"
         )
-    columns = component_columns(rankings, components) if rankings.times is not None else None
-    nodes = make_skill_nodes(rankings, columns)
-    # each component has a drift and a spread
-    count = len(nodes.components)
-    # steps add up like their variances: over the whole time the change has the scale
-    span = float(nodes.dates[-1] - nodes.dates[0]) or 1.0
-    scales, known = np.zeros(2 * count), np.full(2 * count, np.nan)
-    if part.sd is None or isinstance(part.sd, HalfStudentT):
-        scale = SCALES.change / np.sqrt(span) if part.sd is None else part.sd.scale
-        scales[:count] = float(scale)
-    else:
-        # what is known has no prior, and a row of zeros in coordinates of theta
-        numbers = np.atleast_1d(np.asarray(part.sd, np.float64))
-        if numbers.size not in (1, count):
-            raise ValueError(
-                f"sd has {numbers.size} numbers, and there are {count} components, "
-                f"{', '.join(nodes.components)}; give one, or one for each"
-            )
-        known[:count] = np.log(numbers)
-    # the spread that a prior gives is the same for all components
-    if spread is None:
-        scales[count:] = SCALES.spread
-    else:
-        known[count:] = np.log(spread)
-    # no sessions, nothing that reverts, and first values that are independent
-    process = PathProcess(
-        nodes.gap,
-        nodes.first,
-        np.zeros(len(nodes), np.bool_),
-        np.zeros(1, np.int64),
-        count,
-        False,
-        False,
-        np.eye(1),
-        False,
-        scales,
-        nodes.component,
-        count,
-    )
-    return ResolvedSkillPaths(
-        part,
-        nodes,
-        process,
-        known,
-        tuple(covariates),
-        covariates_of_entries(rankings, covariates),
-        coefficient_sd,
-    )
+
+
+def _scales_and_known(
+    what: str, given: Sd, default: float, components: Sequence[str]
+) -> tuple[Floats, Floats]:
+    """(C,) scales of half-t priors, zero where a number is given; and (C,) logs of what is given.
+
+    Those of what is inferred are NaN.
+    """
+    count = len(components)
+    if given is None or isinstance(given, HalfStudentT):
+        scale = default if given is None else given.scale
+        return np.full(count, float(scale)), np.full(count, np.nan)
+    # what is known has no prior, and a row of zeros in coordinates of theta
+    numbers = np.atleast_1d(np.asarray(given, np.float64))
+    if numbers.size not in (1, count):
+        raise ValueError(
+            f"{what} has {numbers.size} numbers, and there are {count} components, "
+            f"{', '.join(components)}; give one, or one for each"
+        )
+    return np.zeros(count), np.log(np.broadcast_to(numbers, count))
 
 
 def covariates_of_entries(rankings: Rankings, names: Sequence[str]) -> Floats:

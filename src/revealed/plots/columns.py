@@ -67,9 +67,10 @@ def column_kinds(post: Posterior) -> list[Kind]:
 
     if isinstance(post, RankingPathPosterior):
         # as its columns: sizes and margin, then some skills of those who played most
-        for name, label in {"drift_sd": STEPS["drift_sd"], **OF_SKILLS}.items():
+        labels = {**STEPS, **OF_SKILLS}
+        for name in ("drift_sd", "spread", "reversion_rate", "margin"):
             if name in post.draws:
-                add(label, post.draws[name][0, 0].size, main=False, low=0.0)
+                add(labels[name], post.draws[name][0, 0].size, main=False, low=0.0)
         if "coefficient" in post.draws:
             add("coefficient", post.draws["coefficient"].shape[-1], main=False)
         add("skill", len(post.shown_nodes))

@@ -23,9 +23,10 @@ from revealed.models.skill_paths import ResolvedSkillPaths
 from revealed.results.base import Columns
 from revealed.results.dated_ranking import DatedRanking, of_players_met, without_changes
 from revealed.results.leaders import leading_shares
-from revealed.results.path_values import Steps, draw_between
+from revealed.results.path_values import draw_between
 from revealed.results.ranking import RankingPosterior
 from revealed.results.skill_line_up import score_games, utilities_in_game
+from revealed.results.skill_sizes import drifts_of, sizes_of, steps_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,8 +35,9 @@ class RankingPathPosterior(RankingPosterior):
 
     ``draws["skill"]`` is (chain, draw, N), a node for each player and date, which `nodes` tells of;
     ``draws["drift_sd"]`` (chain, draw, 1) is how far a skill moves in one unit of time, and
-    ``draws["spread"]`` (chain, draw, 1) the sd of skills at a player's first game. What was given
-    is not among the draws. ``draws["margin"]`` is as of skills that do not change.
+    ``draws["spread"]`` (chain, draw, 1) the sd of skills at a player's first game; of skills that
+    revert it is that at any time, and ``draws["reversion_rate"]`` how fast. What was given is not
+    among the draws. ``draws["margin"]`` is as of skills that do not change.
 
     What is asked of skills without a date is answered for the last one.
 
@@ -105,19 +107,12 @@ class RankingPathPosterior(RankingPosterior):
     @property
     def drifts(self) -> Floats:
         """(chains * draws, C) how far each component moves in one unit of time."""
-        return self._sizes("drift_sd")
+        return drifts_of(self)
 
     @property
     def spreads(self) -> Floats:
         """(chains * draws, C) the sd of each component where its paths begin."""
-        return self._sizes("spread")
-
-    def _sizes(self, name: str) -> Floats:
-        # theta of what was given is the same in all draws
-        if name in self.draws:
-            return self.stacked(name)
-        at, count = self.paths.places[name], len(self.nodes.components)
-        return np.tile(np.exp(self.paths.known[at : at + count]), (len(self.stacked("skill")), 1))
+        return sizes_of(self, "spread")
 
     @property
     def _model(self) -> RankingModel:
@@ -200,11 +195,9 @@ class RankingPathPosterior(RankingPosterior):
         wanted
             (M,) the times.
         """
-        component = int(self.nodes.component[own.start])
-        sd = self.drifts[:, component : component + 1]
-        # between two of its nodes a path is the bridge of a random walk
-        steps, times = Steps(sd, None, None, np.zeros_like(sd)), self.nodes.times[own]
-        found = np.full((len(sd), len(wanted)), np.nan)
+        # between two of its nodes a path is the bridge of its law
+        steps = steps_of(self, int(self.nodes.component[own.start]))
+        times, found = self.nodes.times[own], np.full((len(steps.sd), len(wanted)), np.nan)
         # one path goes through all wanted dates, in their order
         order = np.argsort(wanted, kind="stable")
         met = order[wanted[order] >= times[0]]

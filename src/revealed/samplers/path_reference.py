@@ -167,7 +167,7 @@ class ReferenceFinder:
         square = (step[inner] ** 2 / self.law.variance[1:][inner]).sum()
         starts = u[first]
         square += np.einsum("ni,ij,nj->", starts, self.law.start, starts)
-        if self.process.reverts:
+        if self.process.reverts or self.process.starts > 0:
             square += (starts**2 / self.law.variance[first]).sum()
         return float(self.slopes(path, noise)[0] - 0.5 * square)
 
@@ -267,7 +267,18 @@ class ReferenceFinder:
             if moved < REFERENCE.settled:
                 break
         path, stand_in = self.mode(theta, path, noise)
+        return self.reference(theta, path, stand_in)
+
+    def reference(self, theta: Floats, path: Floats, stand_in: StandIn) -> PathReference:
+        """What chains begin with, from a theta and a path that were found, and a stand-in there."""
         return PathReference(theta, path, stand_in, self.root(self.normal(stand_in), theta))
+
+    def within_range(self, theta: Floats) -> Floats:
+        """A theta that chains may begin at, the nearest to this one."""
+        low, high = self._range()
+        found = theta.copy()
+        found[self.unknown] = np.clip(theta[self.unknown], low, high)
+        return found
 
 
 def first_guess(process: PathProcess, known: Floats) -> Floats:

@@ -302,6 +302,9 @@ REGISTRY = SamplerRegistry(
             "skill-paths",
             kinds_of(
                 "rankings", ("normal", "inferred sd"), ("normal", "logit"), over_time="random walk"
+            )
+            + kinds_of(
+                "rankings", ("normal", "inferred sd"), ("normal", "logit"), over_time="reverting"
             ),
             memory_factor=12.0,
             summary="skills that change and the sizes of their steps, by Hamiltonian moves",

@@ -102,9 +102,9 @@ class SkillFilter:
             )
         resolved = self.model.resolve(games)
         paths = resolved.paths
-        if paths is None:
+        if paths is None or paths.process.reverts:
             raise ValueError(
-                "the road by the mode is of skills that change; give over_time=rv.RandomWalk()"
+                "the road by the mode is of random walks; give over_time=rv.RandomWalk()"
             )
         self.games, self._nodes = games, paths.nodes
         ordered = order_games(

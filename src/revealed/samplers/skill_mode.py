@@ -80,6 +80,24 @@ class ModeSettings:
 MODE = ModeSettings()
 
 
+def why_no_mode(games: Rankings, logit: bool, from_last: bool) -> str:
+    """Why the mode's kernels have no law of these games; empty where they have one."""
+    sizes = np.diff(games.start)
+    if games.has_ties:
+        return 'games with ties have no road by their mode; leave sampler="laplace" out'
+    if not logit and (sizes > 2).any():
+        return (
+            "under normal noise the road by the mode takes games of two entries; give "
+            'noise=rv.LogitNoise(), or leave sampler="laplace" out'
+        )
+    if from_last and (games.n_ordered < sizes).any():
+        return (
+            "with orders from the last place up every place must be known; leave out entries "
+            "without a position"
+        )
+    return ""
+
+
 def order_games(
     games: Rankings, nodes: SkillNodes, logit: bool, of_player: bool, from_last: bool
 ) -> OrderedGames:
@@ -88,19 +106,10 @@ def order_games(
     of_player: whether each player of a team has a noise of his own. from_last: whether places are
     chosen from the last one up. Refuses what the mode's kernels have no law of.
     """
+    refusal = why_no_mode(games, logit, from_last)
+    if refusal:
+        raise ValueError(refusal)
     sizes = np.diff(games.start)
-    if games.has_ties:
-        raise ValueError('games with ties have no road by their mode; leave sampler="laplace" out')
-    if not logit and (sizes > 2).any():
-        raise ValueError(
-            "under normal noise the road by the mode takes games of two entries; give "
-            'noise=rv.LogitNoise(), or leave sampler="laplace" out'
-        )
-    if from_last and (games.n_ordered < sizes).any():
-        raise ValueError(
-            "with orders from the last place up every place must be known; leave out entries "
-            "without a position"
-        )
     # entries of a game in the order in which they are chosen
     order = np.argsort(_dates(games), kind="stable")
     counts = sizes[order]

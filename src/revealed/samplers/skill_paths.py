@@ -24,8 +24,9 @@ from revealed.kernels.state_space import PathTarget
 from revealed.models.priors import ResolvedPrior
 from revealed.models.skill_paths import ResolvedSkillPaths
 from revealed.samplers.base import Draws, State, Stats
-from revealed.samplers.path_reference import ReferenceFinder, first_guess
+from revealed.samplers.path_reference import PathReference, ReferenceFinder, first_guess
 from revealed.samplers.ranking_hmc import MARGIN_PRIOR_SD
+from revealed.samplers.skill_mode import SkillMode, order_games, why_no_mode
 from revealed.samplers.state_space import StateSpaceSampler
 
 
@@ -98,9 +99,7 @@ class SkillPathSampler(StateSpaceSampler):
         # chains begin near a mode of the paths, with sizes that a normal stand-in finds likely
         data = skill_data(rankings, paths, team_noise, logit)
         process, known, nodes = paths.process, paths.known, paths.nodes
-        finder = SkillReferenceFinder(data, process, known)
-        path = np.zeros((len(nodes), 1))
-        start = finder.find(first_guess(process, known), path, np.zeros(data.coordinates))
+        start = _where_chains_begin(rankings, paths, data, team_noise, logit)
         # shifts of a date, hats where there are many dates
         # a shift of a date is free where teams have equally many players
         components = len(nodes.components)
@@ -156,6 +155,22 @@ class SkillPathSampler(StateSpaceSampler):
         if len(data.coefficient_sd):
             drawn["coefficient"] = noise[:, at:] * data.coefficient_sd
         return new, drawn, stats._asdict()
+
+
+def _where_chains_begin(
+    rankings: Rankings, paths: ResolvedSkillPaths, data: SkillData, team_noise: str, logit: bool
+) -> PathReference:
+    """Likely sizes, and the mode of all skills given them."""
+    process, known, nodes = paths.process, paths.known, paths.nodes
+    finder, noise = SkillReferenceFinder(data, process, known), np.zeros(data.coordinates)
+    if process.reverts or paths.covariate_names or why_no_mode(rankings, logit, from_last=False):
+        return finder.find(first_guess(process, known), np.zeros((len(nodes), 1)), noise)
+    # with what players of a game have in common, which a diagonal curvature does not know of
+    ordered = order_games(rankings, nodes, logit, team_noise == "player", from_last=False)
+    mode = SkillMode(ordered, nodes, process.scales, known)
+    mode.fit_sizes(len(rankings))
+    path = mode.value[:, None]
+    return finder.reference(finder.within_range(mode.theta), path, finder.stand_in(path, noise))
 
 
 def skill_data(
