@@ -28,6 +28,7 @@ STEP, SPREAD = 0.8, 2.0  # scales of half-t priors; that of the spread is the pa
 WON, LOST, TIED = 7, 2, 3  # by the first side on the first date, and by the other on the second
 WALK = rv.RandomWalk(rv.HalfStudentT(scale=STEP))
 REVERTING = rv.MeanReverting(rate=rv.HalfStudentT(scale=STEP))
+CHANGES: list[Any] = [WALK, REVERTING]
 NOISES: tuple[Any, ...] = (rv.NormalNoise(), rv.LogitNoise())
 PRIORS: tuple[Any, ...] = (None, rv.Normal(1.5))
 
@@ -145,7 +146,7 @@ def skill_oracles() -> list[Oracle]:
     """Two players, and a team against one; under both noises and both priors."""
     found = []
     for noise, prior, (of, sides), over_time in itertools.product(
-        NOISES, PRIORS, (("two players", ["a", "b"]), ("a team", ["ab", "c"])), (WALK, REVERTING)
+        NOISES, PRIORS, (("two players", ["a", "b"]), ("a team", ["ab", "c"])), CHANGES
     ):
         players, ties = sum(map(len, sides)), of == "two players"
         reverts = over_time is REVERTING

@@ -80,7 +80,8 @@ def test_blind_clicks_bias_a_value_unless_lapses_are_in_the_model(name: str) -> 
 
 def answers(noise: Any, d: Any, prior: rv.Prior, seed: int) -> tuple[Floats, Floats, Floats]:
     """Means and sds of both coefficients, and the draws of the rate, if there is one."""
-    model, plan = rv.ChoiceModel(prior=prior, noise=noise), {"chains": 2, "executor": 1}
+    model = rv.ChoiceModel(prior=prior, noise=noise)
+    plan: dict[str, Any] = {"chains": 2, "executor": 1}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rv.NotConvergedWarning)
         post: Any = rv.fit(d, model, seed=seed, sampler="composite", progress=False, **plan)

@@ -217,8 +217,6 @@ def test_what_does_not_go_with_changing_skills_is_refused() -> None:
     ):
         with pytest.raises(ValueError, match=words):
             rv.RankingModel(over_time=part).resolve(timed)
-    with pytest.raises(ValueError, match="skills that revert to a mean"):
-        rv.RankingModel(over_time=rv.MeanReverting())  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="over_time of a RankingModel must be"):
         rv.RankingModel(over_time="walk")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="need a proper prior"):
