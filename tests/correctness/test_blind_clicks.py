@@ -18,6 +18,7 @@ import scipy.stats as st
 
 import revealed as rv
 from revealed._types import Floats
+from tests.support.cases import mark_slow
 from tests.support.statistical_asserts import assert_scores, must_fail
 
 PRIOR = rv.Normal(0.5, mean=[2.0, -1.5])
@@ -67,7 +68,7 @@ def check(errors: Floats) -> None:
     assert_scores(errors.mean(axis=0) * np.sqrt(len(errors)), degrees=np.inf)
 
 
-@pytest.mark.parametrize("name", NOISES)
+@pytest.mark.parametrize("name", mark_slow(NOISES, lambda name: name == "logit"))
 def test_blind_clicks_bias_a_value_unless_lapses_are_in_the_model(name: str) -> None:
     noise = NOISES[name]
     with_lapses, ranks = standardised_errors(replace(noise, lapse=rv.Lapse()), 12, 500, seed=1)

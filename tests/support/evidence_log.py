@@ -322,9 +322,10 @@ def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:
             for prior in (normal, flat, None)
         ),
         *(
-            (dated_games, rv.RankingModel(prior=prior, noise=law, over_time=rv.RandomWalk()))
+            (dated_games, rv.RankingModel(prior=prior, noise=law, over_time=over_time()))
             for law in (rv.NormalNoise(), rv.LogitNoise())
             for prior in (normal, None)
+            for over_time in (rv.RandomWalk, rv.MeanReverting)
         ),
     ]
 
