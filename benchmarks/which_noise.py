@@ -7,8 +7,12 @@ above 0.7. Human Tetris is an expert's first 500 straight drops with the `rich` 
 Rust's group 4, with a value of every mileage under the smooth prior of the tutorial; travel modes
 are Greene's; electricity contracts are stated choices; the rat compares two sounds (Roy and others
 2021), with what it did the trial before, in its last 5,000 trials. But for buses the prior is
-normal of sd 10, the same for every law. The data are looked for in `shared/data` beside the
-repository.
+normal of sd 10, the same for every law.
+
+The expert is also foretold: each law learns from his first 100 straight drops, and the 400 that
+follow are scored. Shown are mean log scores, what lapses gain a decision with the standard error
+over decisions, and which of the 100 were the likeliest lapses. The data are looked for in
+`shared/data` beside the repository.
 """
 
 from __future__ import annotations
@@ -34,7 +38,10 @@ LAWS: dict[str, rv.Noise] = {
     "normal, lapses": rv.NormalNoise(lapse=rv.Lapse()),
     "logit, lapses": rv.LogitNoise(lapse=rv.Lapse()),
 }
+FORETOLD: dict[str, rv.Noise] = {**LAWS, "Student": rv.StudentNoise()}
+FORETOLD["Student, lapses"] = rv.StudentNoise(lapse=rv.Lapse())
 PRIOR = rv.Normal(10.0)
+LEARNT = 100  # decisions of the expert; the 400 after them are foretold
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,23 @@ class Judged:
     lapse: float | None
     lapse_sd: float | None
     high_k: int
+    converged: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """One law on decisions that it has not seen.
+
+    score: mean log probability of what was chosen. gain: of lapses over the same noise without,
+    with its standard error. likeliest: the lapses among those learnt from, with their probability.
+    """
+
+    law: str
+    score: float
+    gain: float | None
+    error: float | None
+    likeliest: list[tuple[str, float]]
     converged: bool
     seconds: float
 
@@ -133,6 +157,37 @@ def judge(name: str, problem: Problem, draws: int) -> list[Judged]:
     return found
 
 
+def foretell(d: rv.Decisions, draws: int) -> list[Foretold]:
+    """All laws, learnt from the first decisions; each with lapses follows the one without."""
+    learnt, later = d[:LEARNT], d[LEARNT:]
+    found: list[Foretold] = []
+    scores: dict[str, Any] = {}
+    for law, noise in sorted(FORETOLD.items(), key=lambda item: "lapses" in item[0]):
+        began = time.process_time()
+        post = fit(learnt, rv.ChoiceModel(prior=PRIOR, noise=noise), draws)
+        each = scores[law] = post.predict(later).log_probability_chosen
+        gain, likeliest = None, []
+        if "lapses" in law:
+            gain = each - scores[law.removesuffix(", lapses")]
+            lapses = post.lapses()
+            likeliest = [
+                (str(learnt.ids[t]), float(lapses.probability[t])) for t in lapses.likeliest(5)
+            ]
+        found.append(
+            Foretold(
+                law,
+                float(each.mean()),
+                None if gain is None else float(gain.mean()),
+                None if gain is None else float(gain.std(ddof=1) / np.sqrt(len(gain))),
+                likeliest,
+                bool(post.converged),
+                time.process_time() - began,
+            )
+        )
+        print(f"foretold, {law}: {found[-1].score:.3f}", file=sys.stderr)
+    return found
+
+
 def measure(draws: int, only: str) -> Result:
     """Every law on every problem whose file is here."""
     judged: list[Judged] = []
@@ -145,11 +200,15 @@ def measure(draws: int, only: str) -> Result:
         judged += judge(name, problem, draws)
     if not judged:
         raise ValueError("no problem has that in its name, or none has its file in shared/data")
-    return {"judged": [asdict(each) for each in judged]}
+    known = [] if "human Tetris" not in {each.problem for each in judged} else [human()]
+    return {
+        "judged": [asdict(each) for each in judged],
+        "foretold": [asdict(each) for d in known for each in foretell(d, draws)],
+    }
 
 
 def tables(result: Result) -> str:
-    """A line for each law on each problem."""
+    """A line for each law on each problem, and for each law on what it has not seen."""
     head = (
         "choices",
         "noise",
@@ -160,7 +219,7 @@ def tables(result: Result) -> str:
         "converged",
     )
     lines = [Judged(**line) for line in result["judged"]]
-    return table(
+    judged = table(
         head,
         [
             (
@@ -175,6 +234,24 @@ def tables(result: Result) -> str:
             for each in lines
         ],
     )
+    later = [Foretold(**line) for line in result["foretold"]]
+    if not later:
+        return judged
+    foretold = table(
+        ("noise", "log score", "gain of lapses", "likeliest lapses", "converged", "seconds"),
+        [
+            (
+                each.law,
+                f"{each.score:.3f}",
+                "" if each.gain is None else f"{each.gain:+.3f} ({each.error:.3f})",
+                ", ".join(f"{name}: {probability:.2f}" for name, probability in each.likeliest),
+                "yes" if each.converged else "no",
+                f"{each.seconds:.0f}",
+            )
+            for each in later
+        ],
+    )
+    return f"{judged}\n\nHuman Tetris, decisions {LEARNT + 1} to 500:\n\n{foretold}"
 
 
 def finding(result: Result) -> str:

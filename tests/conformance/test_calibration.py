@@ -40,6 +40,8 @@ LONG = {
     "hidden-markov": 400,
 }
 """Data sets of the long run, where one takes long; else 1,000."""
+SHARE = {"other": 2, "student": 4, "student df": 4}
+"""What the long run is divided by under noises whose probabilities take many times as long."""
 SHORT = {"da": 100, "px-both": 100, "ghk-hmc": 50, "ranking-hmc": 50}
 """Data sets of the short run that is always made; of other samplers none."""
 
@@ -54,8 +56,7 @@ def data_sets(pair: Pair, long: bool) -> int:
         # with lapses exact posteriors and the joint chain are quicker
         quick = quick and pair.kind.lapses == "no"
         return SHORT.get(pair.entry.name, 0) if quick else 0
-    count = LONG.get(pair.entry.name, 1_000)
-    return count // 2 if pair.kind.noise == "other" else count
+    return LONG.get(pair.entry.name, 1_000) // SHARE.get(pair.kind.noise, 1)
 
 
 CASES = [
