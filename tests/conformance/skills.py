@@ -164,14 +164,13 @@ DATES = np.array([0.0, 0.5, 2.0])
 PLAYERS = 4
 
 
-def line_ups(teams: bool) -> list[tuple[int, list[tuple[int, ...]]]]:
-    """Date and entries of each game, always the same; not everybody plays on every date."""
+def line_ups(teams: bool, away: int = 1) -> list[tuple[int, list[tuple[int, ...]]]]:
+    """Date and entries of each game, always the same; the last player is away on one date."""
     rng, found = np.random.default_rng(1), []
     for date, games in enumerate((5, 4, 5)):
         for g in range(games):
             who = rng.permutation(PLAYERS)[: 4 if g == 0 else int(rng.integers(2, 5))]
-            # on the second date the last player is away
-            who = who[who < PLAYERS - 1] if date == 1 else who
+            who = who[who < PLAYERS - 1] if date == away else who
             entries: list[tuple[int, ...]] = [(int(p),) for p in who]
             if teams and len(entries) > 2 and g % 2 == 0:
                 entries = [entries[0] + entries[1], *entries[2:]]
@@ -187,13 +186,15 @@ def changing_skills(
     teams: bool = False,
     ties: bool = False,
     cars: bool = False,
+    newcomers: bool = False,
     over_time: Any = WALK,
 ) -> Problem:
     """Ranked are all skills, drifts, spreads, the margin of a tie, and a coefficient.
 
     With cars, every player drives one of two, whose skill changes too, from a place on the grid.
+    With newcomers, the last player comes on the second date, about a mean of his own.
     """
-    games = line_ups(teams)
+    games = line_ups(teams, away=0 if newcomers else 1)
     grid = np.random.default_rng(2).standard_normal(sum(PLAYERS for _ in games))
     # a game of each player and date tells which nodes there are
     of_players = sorted({(0, p, d) for d, entries in games for entry in entries for p in entry})
@@ -202,6 +203,8 @@ def changing_skills(
     more: dict[str, Any] = (
         {"components": ("player", "car"), "covariates": ("grid",)} if cars else {}
     )
+    if newcomers:
+        more["newcomer_prior"] = rv.Normal(1.5)
     model = rv.RankingModel(prior=prior, noise=noise, over_time=over_time, **more)
     pace_name = "drift_sd" if over_time is WALK else "reversion_rate"
     at = {node: n for n, node in enumerate(nodes)}
@@ -211,10 +214,11 @@ def changing_skills(
         spread = SPREAD * np.abs(rng.standard_t(4, 1 + cars))
         if prior is not None:
             spread[:] = prior.sd
-        skill = np.empty(len(nodes))
+        skill, mean = np.empty(len(nodes)), 1.5 * rng.standard_normal() if newcomers else 0.0
         for n, (component, label, date) in enumerate(nodes):
             if n == 0 or nodes[n - 1][:2] != (component, label):
                 skill[n] = spread[component] * rng.standard_normal()
+                skill[n] += mean if date > 0 and component == 0 else 0.0
             else:
                 gap = DATES[date] - DATES[nodes[n - 1][2]]
                 decay, moved = 1.0, pace[component] * np.sqrt(gap)
@@ -227,6 +231,8 @@ def changing_skills(
             truth["spread"] = spread[None]
         if ties:
             truth["margin"] = np.array([MARGIN_PRIOR_SD * abs(rng.standard_normal())])
+        if newcomers:
+            truth["newcomer_mean"] = np.array([mean])
         if cars:
             truth["coefficient"] = rng.standard_normal((1, 1))
         return truth
@@ -274,7 +280,8 @@ def changing_skills(
 
     def rank(data: Any, draws: Draws) -> Floats:
         logs = (np.log(draws[key]) for key in (pace_name, "spread") if key in draws)
-        rest = (draws[key] for key in ("margin", "coefficient") if key in draws)
+        others = ("margin", "coefficient", "newcomer_mean")
+        rest = (draws[key] for key in others if key in draws)
         return columns(draws["skill"], *logs, *rest)
 
     return Problem(name, model, draw, observe, rank, some_left_out=ties)
@@ -295,7 +302,9 @@ def skill_problems() -> list[Problem]:
             changing_skills(f"teams on three dates{of_noise}", noise, prior, teams=True),
             changing_skills(f"cars on three dates{of_noise}", noise, prior, cars=True),
         ]
-        if not of_noise:
+        if of_noise:
+            found.append(changing_skills("newcomers on three dates", noise, prior, newcomers=True))
+        else:
             found.append(changing_skills("ties on three dates", noise, prior, ties=True))
         name = f"skills that revert on three dates{of_noise}"
         found.append(changing_skills(name, noise, prior, over_time=REVERTING))

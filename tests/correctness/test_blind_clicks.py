@@ -82,7 +82,7 @@ def test_blind_clicks_bias_a_value_unless_lapses_are_in_the_model(name: str) -> 
 def answers(noise: Any, d: Any, prior: rv.Prior, seed: int) -> tuple[Floats, Floats, Floats]:
     """Means and sds of both coefficients, and the draws of the rate, if there is one."""
     model = rv.ChoiceModel(prior=prior, noise=noise)
-    plan: dict[str, Any] = {"chains": 2, "executor": 1}
+    plan: dict[str, Any] = {"chains": 2, "executor": 1, "draws": 400, "warmup": 400}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rv.NotConvergedWarning)
         post: Any = rv.fit(d, model, seed=seed, sampler="composite", progress=False, **plan)

@@ -38,6 +38,46 @@ def posterior(cars: bool = False) -> Any:
     return rv.RankingPathPosterior(draws, seasons(), model, "any", {}, {"complete": True})
 
 
+def test_newcomers_have_a_mean_of_their_own(tmp_path: Any) -> None:
+    """Twenty players are there from the beginning; twenty weaker ones come later."""
+    rng = np.random.default_rng(0)
+    begins = np.where(np.arange(40) < 20, 0, rng.integers(1, 15, 40))
+    skill = rng.normal(0.0, 0.7, 40) - 1.5 * (begins > 0)
+    lists, times = [], []
+    for date in np.repeat(np.arange(20), 12):
+        who = rng.choice(np.flatnonzero(begins <= date), 4, replace=False)
+        lists.append([f"p{k}" for k in who[np.argsort(-skill[who] - rng.gumbel(size=4))]])
+        times.append(date)
+    games = rv.Rankings.from_lists(lists, times=times)
+    model = rv.RankingModel(
+        noise=rv.LogitNoise(), over_time=rv.RandomWalk(), newcomer_prior=rv.Normal(1.0)
+    )
+    post: Any = rv.fit(games, model, draws=1000, seed=1, progress=False)
+    late, early = (np.mean(skill[own]) for own in (begins > 0, begins == 0))
+    # of twenty players each side; the posterior has an sd of about .2
+    mean, sd = float(post.mean("newcomer_mean")), float(post.sd("newcomer_mean"))
+    assert abs(mean - (late - early)) < 4.5 * sd
+    assert mean < -3.0 * sd
+    # the mean is in the skills of newcomers, and in what is drawn for one who was never seen
+    two = ["p0", "p1", "new"]
+    without = rv.fit(games, model.replace(newcomer_prior=None), seed=1, progress=False)
+    chances = [p.win_probabilities(two, allow_new_players=True)[2] for p in (post, without)]
+    assert chances[0] < 0.7 * chances[1]
+    post.save(tmp_path / "r.nc")
+    again: Any = rv.load(tmp_path / "r.nc")
+    assert again.model.newcomer_prior.sd == 1.0
+    np.testing.assert_array_equal(
+        again.win_probabilities(two, allow_new_players=True),
+        post.win_probabilities(two, allow_new_players=True),
+    )
+    with pytest.raises(ValueError, match="random walks"):
+        rv.RankingModel(over_time=rv.MeanReverting(), newcomer_prior=rv.Normal(1.0))
+    with pytest.raises(ValueError, match="a flat prior is one of skills that do not change"):
+        rv.RankingModel(over_time=rv.RandomWalk(), newcomer_prior=rv.Flat())  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="leave covariates and newcomer_prior out"):
+        rv.SkillFilter(games, model)
+
+
 def test_columns_stay_with_their_players() -> None:
     games = seasons()
     assert games.columns["car"].tolist() == list("xyxyyxyxyx")

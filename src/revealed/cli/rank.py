@@ -121,6 +121,14 @@ def rank(
             show_default=False,
         ),
     ] = None,
+    newcomers: Annotated[
+        bool,
+        typer.Option(
+            "--newcomers",
+            help="Players who come after the first date have a mean of their own, which is "
+            "inferred; with --over-time random-walk.",
+        ),
+    ] = False,
     at: Annotated[
         str | None,
         typer.Option(
@@ -212,6 +220,7 @@ def rank(
                 over_time=change,
                 components=("player", *(component or ())),
                 covariates=tuple(covariate or ()),
+                newcomer_prior=Normal(1.0) if newcomers else None,
             ),
             draws=draws,
             warmup=warmup,

@@ -58,7 +58,9 @@ def describe(part: Any) -> Any:
         named = fields(part) if is_dataclass(part) else ()
         given = {field.name: getattr(part, field.name) for field in named}
         # what is left at these defaults is written as it was before there was anything else
-        plain = {"lapse": type(None), "over_time": Constant, "covariate_prior": type(None)}
+        none = type(None)
+        plain = {"lapse": none, "over_time": Constant}
+        plain |= {"covariate_prior": none, "newcomer_prior": none}
         unset = {"components": ("player",), "covariates": ()}
         own = {
             name: describe(x)

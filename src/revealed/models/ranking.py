@@ -64,6 +64,9 @@ class RankingModel:
         coefficients are constant, and inferred.
     covariate_prior
         Of these coefficients: ``Normal(sd)`` with one number.
+    newcomer_prior
+        Of the mean of first skills of players who come after the first date, zero being that of
+        those who were there: ``Normal(sd)`` with one number. Default: newcomers are like all.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class RankingModel:
     components: Sequence[str] = ("player",)
     covariates: Sequence[str] = ()
     covariate_prior: Normal | None = None
+    newcomer_prior: Normal | None = None
 
     def __post_init__(self) -> None:
         if self.team_noise not in ("entry", "player"):
@@ -101,7 +105,12 @@ class RankingModel:
         # lists from files and callers alike
         for name in ("components", "covariates"):
             object.__setattr__(self, name, check_names(name, getattr(self, name)))
-        _prior_spread(self.covariate_prior)
+        for prior in (self.covariate_prior, self.newcomer_prior):
+            if not np.isfinite(_prior_spread(prior) or 1.0):
+                raise ValueError(
+                    "a flat prior is one of skills that do not change; give rv.Normal(sd) for "
+                    "coefficients and for the mean of newcomers"
+                )
         _check_components(self)
 
     def replace(self, **parts: Any) -> RankingModel:
@@ -132,6 +141,7 @@ class RankingModel:
             )
         if not isinstance(self.over_time, Constant):
             coefficient_sd = _prior_spread(self.covariate_prior) or 1.0
+            newcomer_sd = _prior_spread(self.newcomer_prior) or 0.0
             paths = resolve_skill_paths(
                 self.over_time,
                 data,
@@ -139,6 +149,7 @@ class RankingModel:
                 self.components,
                 self.covariates,
                 coefficient_sd,
+                newcomer_sd,
             )
             return ResolvedRankingModel(self, data, paths)
         return ResolvedRankingModel(self, data)
@@ -229,6 +240,11 @@ def _check_components(model: RankingModel) -> None:
     if more and isinstance(model.over_time, Constant):
         raise ValueError(
             "components and covariates are for skills that change; give over_time=rv.RandomWalk()"
+        )
+    if model.newcomer_prior is not None and not isinstance(model.over_time, RandomWalk):
+        raise ValueError(
+            "newcomers have a mean of their own where skills are random walks; give "
+            "over_time=rv.RandomWalk(), or leave newcomer_prior out"
         )
     if model.covariate_prior is not None and not model.covariates:
         raise ValueError("there are no covariates; leave covariate_prior out, or name some")

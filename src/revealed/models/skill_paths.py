@@ -7,7 +7,9 @@ for every label of a component by itself; or, of skills that revert to the mean 
     skill(t + gap) = d skill(t) + N(0, (1 - d^2) spread^2),   d = exp(-reversion_rate gap).
 
 Each component has a spread and a drift or rate of its own, with half-t priors of four degrees of
-freedom where they are not given.
+freedom where they are not given. Random walks of players who come after the first date may begin
+about a mean of their own in place of zero; it is the same number at all of a player's dates, so
+that kernels take it for the coefficient of a covariate.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from revealed._types import Floats
+from revealed._types import Bools, Floats
 from revealed.data.rankings import Rankings
 from revealed.kernels.path_process import PathProcess
 from revealed.models.base import Parameter
@@ -36,6 +38,7 @@ class ResolvedSkillPaths:
     where one is inferred, of each component: drifts, then spreads; of skills that revert spreads,
     then rates, and their centre, which is zero. covariates (E, P): of entries,
     the sums of those of members. coefficient_sd: of the normal prior of their coefficients.
+    newcomer_sd: of the prior of the mean of newcomers; zero where they are like all.
     """
 
     part: RandomWalk | MeanReverting
@@ -45,6 +48,20 @@ class ResolvedSkillPaths:
     covariate_names: tuple[str, ...] = ()
     covariates: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     coefficient_sd: float = 1.0
+    newcomer_sd: float = 0.0
+
+    @cached_property
+    def newcomer(self) -> Bools:
+        """(N,) whether a node is of a player who came after the first date."""
+        nodes = self.nodes
+        begins = nodes.date[nodes.path_start[nodes.label]]
+        return np.asarray((nodes.component == 0) & (begins > 0))
+
+    @property
+    def newcomers(self) -> Floats:
+        """(E,) how many newcomers are in each entry."""
+        nodes = self.nodes
+        return np.add.reduceat(self.newcomer[nodes.node].astype(np.float64), nodes.entry_start[:-1])
 
     @property
     def places(self) -> dict[str, int]:
@@ -74,12 +91,13 @@ class ResolvedSkillPaths:
 
     @property
     def coefficients(self) -> tuple[Parameter, ...]:
-        """What is unknown of covariates.
+        """What is unknown of covariates and newcomers.
 
         Nothing where there are none.
         """
         names = {"covariate": self.covariate_names}
-        return (Parameter("coefficient", ("covariate",), names),) if self.covariate_names else ()
+        found = [Parameter("coefficient", ("covariate",), names)] if self.covariate_names else []
+        return (*found, *([Parameter("newcomer_mean")] if self.newcomer_sd else []))
 
     @property
     def fingerprint_parts(self) -> tuple[Any, ...]:
@@ -92,6 +110,7 @@ class ResolvedSkillPaths:
         games = self.nodes.node, self.covariates, [self.coefficient_sd]
         # walks are not named: checkpoints from before there was another way go on
         way = (("reverting",),) if p.reverts else ()
+        way = (*way, [self.newcomer_sd]) if self.newcomer_sd else way
         return (p.gap, p.first, p.component, p.scales, known, *games, *way)
 
 
@@ -102,10 +121,12 @@ def resolve_skill_paths(
     components: Sequence[str] = ("player",),
     covariates: Sequence[str] = (),
     coefficient_sd: float = 1.0,
+    newcomer_sd: float = 0.0,
 ) -> ResolvedSkillPaths:
     """How skills change in these games.
 
     spread: of first skills, None to infer it. components, covariates: names of columns.
+    coefficient_sd, newcomer_sd: as of `ResolvedSkillPaths`.
     """
     _refuse_parts(part, spread)
     columns = component_columns(rankings, components) if rankings.times is not None else None
@@ -150,6 +171,7 @@ def resolve_skill_paths(
         tuple(covariates),
         covariates_of_entries(rankings, covariates),
         coefficient_sd,
+        newcomer_sd,
     )
 
 

@@ -30,7 +30,8 @@ class DatedRanking(RankingPosterior):
         Also a margin from ties that came later.
         """
         skill = Parameter("skill", ("player",), {"player": self.data.names})
-        rest = tuple(Parameter(name) for name in ("spread", "margin") if name in self.draws)
+        names = ("spread", "margin", "newcomer_mean")
+        rest = tuple(Parameter(name) for name in names if name in self.draws)
         return (skill, *rest)
 
     @property
@@ -61,7 +62,11 @@ def without_changes(model: RankingModel) -> RankingModel:
     What components and covariates add is in the skills already.
     """
     return model.replace(
-        over_time=Constant(), components=("player",), covariates=(), covariate_prior=None
+        over_time=Constant(),
+        components=("player",),
+        covariates=(),
+        covariate_prior=None,
+        newcomer_prior=None,
     )
 
 

@@ -324,6 +324,8 @@ class RankingPosterior(Posterior):
             if self._location_is_free
             else 0.0
         )
+        if "newcomer_mean" in self.draws:
+            location = location + self.stacked("newcomer_mean")[::every] / spread
         drawn = {name: spread * (rng.standard_normal(len(spread)) + location) for name in new}
         summed = [
             sum(drawn[name] if name in drawn else values[:, position[name]] for name in team)

@@ -42,8 +42,9 @@ def utilities_in_game(
     draws = {"skill": _utilities(post, game, date).reshape(*post.shape, -1)}
     if model.spread is None:
         draws["spread"] = post.spread
-    if "margin" in post.draws:
-        draws["margin"] = post.draws["margin"]
+    for name in ("margin", "newcomer_mean"):
+        if name in post.draws:
+            draws[name] = post.draws[name]
     return DatedRanking(draws, game, model, post.sampler, settings=post.settings)
 
 
@@ -63,6 +64,9 @@ def _utilities(post: Any, game: Rankings, date: float) -> Floats:
                 drawn[:, k] = post.draw_path(rng, own, wanted)[:, 0]
             else:
                 drawn[:, k] = post.spreads[:, c] * rng.standard_normal(len(utility))
+                # of the players of that population one who comes now is a newcomer
+                if c == 0 and "newcomer_mean" in post.draws:
+                    drawn[:, k] += post.stacked("newcomer_mean")
         utility += drawn[:, code]
     if model.covariates:
         # an entry's covariates are sums over its members, so that each member has a share

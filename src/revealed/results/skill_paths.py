@@ -37,7 +37,8 @@ class RankingPathPosterior(RankingPosterior):
     ``draws["drift_sd"]`` (chain, draw, 1) is how far a skill moves in one unit of time, and
     ``draws["spread"]`` (chain, draw, 1) the sd of skills at a player's first game; of skills that
     revert it is that at any time, and ``draws["reversion_rate"]`` how fast. What was given is not
-    among the draws. ``draws["margin"]`` is as of skills that do not change.
+    among the draws. ``draws["margin"]`` is as of skills that do not change, and
+    ``draws["newcomer_mean"]``, which skills of newcomers have in them, where newcomers have one.
 
     What is asked of skills without a date is answered for the last one.
 
@@ -245,8 +246,9 @@ class RankingPathPosterior(RankingPosterior):
         draws = {"skill": skills.reshape(*self.shape, -1)}
         if self._model.spread is None:
             draws["spread"] = self.spread
-        if "margin" in self.draws:
-            draws["margin"] = self.draws["margin"]
+        for name in ("margin", "newcomer_mean"):
+            if name in self.draws:
+                draws[name] = self.draws[name]
         model = without_changes(self._model)
         return DatedRanking(draws, games, model, self.sampler, settings=self.settings)
 

@@ -96,9 +96,10 @@ class SkillFilter:
 
     def _take(self, games: Rankings) -> None:
         """Nodes and arrays of these games."""
-        if self.model.covariates:
+        if self.model.covariates or self.model.newcomer_prior is not None:
             raise ValueError(
-                "the road by the mode has no coefficients; leave covariates out, or use rv.fit"
+                "the road by the mode has no coefficients; leave covariates and newcomer_prior "
+                "out, or use rv.fit"
             )
         resolved = self.model.resolve(games)
         paths = resolved.paths

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from revealed._types import Floats
+from revealed._types import Bools, Floats
 from revealed.data.rankings import Rankings
 from revealed.kernels.common_shift import CommonShift, make_common_shift
 from revealed.kernels.plackett_luce import make_luce_games
@@ -82,6 +82,8 @@ class SkillPathSampler(StateSpaceSampler):
     """The sampler, ready for one set of games."""
 
     shift: CommonShift
+    # (N,) whose skill has the mean of newcomers in it; None where they are like all
+    newcomer: Bools | None
 
     @property
     def name(self) -> str:
@@ -106,7 +108,10 @@ class SkillPathSampler(StateSpaceSampler):
         shift = make_common_shift(nodes.date, len(nodes.dates), nodes.component, components)
         if not rankings.location_free:
             shift = shift._replace(knots=0)
-        return SkillPathSampler(data, process, known, paths.places, _of_one_skill(), start, shift)
+        newcomer = paths.newcomer if paths.newcomer_sd else None
+        return SkillPathSampler(
+            data, process, known, paths.places, _of_one_skill(), start, shift, newcomer
+        )
 
     @property
     def finder(self) -> ReferenceFinder:
@@ -152,8 +157,13 @@ class SkillPathSampler(StateSpaceSampler):
         if data.margin_sd > 0.0:
             drawn["margin"] = np.array([margin_of(xi, data.margin_sd)[0] for xi in noise[:, 0]])
             at = 1
-        if len(data.coefficient_sd):
-            drawn["coefficient"] = noise[:, at:] * data.coefficient_sd
+        coefficients = noise[:, at:] * data.coefficient_sd
+        if self.newcomer is not None:
+            # the mean of newcomers is a part of their skill, at all of their dates
+            coefficients, drawn["newcomer_mean"] = coefficients[:, :-1], coefficients[:, -1]
+            drawn["skill"] = drawn["skill"] + drawn["newcomer_mean"][:, None] * self.newcomer
+        if coefficients.shape[1]:
+            drawn["coefficient"] = coefficients
         return new, drawn, stats._asdict()
 
 
@@ -163,7 +173,8 @@ def _where_chains_begin(
     """Likely sizes, and the mode of all skills given them."""
     process, known, nodes = paths.process, paths.known, paths.nodes
     finder, noise = SkillReferenceFinder(data, process, known), np.zeros(data.coordinates)
-    if process.reverts or paths.covariate_names or why_no_mode(rankings, logit, from_last=False):
+    more = process.reverts or paths.coefficients
+    if more or why_no_mode(rankings, logit, from_last=False):
         return finder.find(first_guess(process, known), np.zeros((len(nodes), 1)), noise)
     # with what players of a game have in common, which a diagonal curvature does not know of
     ordered = order_games(rankings, nodes, logit, team_noise == "player", from_last=False)
@@ -189,14 +200,19 @@ def skill_data(
         variance = rankings.sizes if team_noise == "player" else np.ones(entries)
         sd = np.sqrt(variance.astype(np.float64))
         games = Games(own, start, rankings.start, sd, *orders)
-    nodes = paths.nodes
+    nodes, covariates = paths.nodes, paths.covariates
+    sds = np.full(len(paths.covariate_names), paths.coefficient_sd)
+    if paths.newcomer_sd:
+        # one covariate more, which counts newcomers
+        covariates = np.column_stack([covariates, paths.newcomers])
+        sds = np.append(sds, paths.newcomer_sd)
     # under logit noise a tie has no margin: the order was not seen
     return SkillData(
         games,
         nodes.node,
         nodes.entry_start,
-        np.ascontiguousarray(paths.covariates),
-        np.full(len(paths.covariate_names), paths.coefficient_sd),
+        np.ascontiguousarray(covariates),
+        sds,
         MARGIN_PRIOR_SD * (rankings.has_ties and not logit),
     )
 
