@@ -234,7 +234,7 @@ def tables(result: Result) -> str:
             for each in lines
         ],
     )
-    later = [Foretold(**line) for line in result["foretold"]]
+    later = [Foretold(**line) for line in result.get("foretold", [])]
     if not later:
         return judged
     foretold = table(
