@@ -22,7 +22,7 @@ from revealed.data.rankings import Rankings
 from revealed.data.time_blocks import Block, cut_into_blocks
 from revealed.data.trajectories import Trajectories
 from revealed.io.data_and_model import as_data_and_model
-from revealed.models.over_time import Constant, RandomWalk
+from revealed.models.over_time import Constant, MeanReverting, RandomWalk
 from revealed.models.propriety import UnboundedSkillWarning
 from revealed.models.ranking import RankingModel
 from revealed.results.baselines import has_frequencies
@@ -206,9 +206,9 @@ def _forecaster(walker: Any, model: Model, settings: dict[str, Any], update: boo
             raise ValueError(
                 f'{name} goes with skills that change and sampler="laplace"; leave it out'
             )
-    if update and (isinstance(model, RankingModel) or isinstance(model.over_time, Constant)):
+    if update and not isinstance(model.over_time, RandomWalk | MeanReverting):
         raise ValueError(
-            "update=True goes with decisions whose values change; leave it out, or give "
+            "update=True goes with values and skills that drift; leave it out, or give "
             "over_time=rv.RandomWalk()"
         )
     return RefittedModel(walker, model, settings, update)
@@ -228,7 +228,7 @@ class RefittedModel:
         if self.update and self._posterior is not None:
             lengths = {"draws", "warmup"} & set(self.settings)
             given = {name: self.settings[name] for name in lengths}
-            new = self.walker.data[block.seen[self._seen :]]
+            new = self.walker.take(block.seen[self._seen :])
             posterior = self._posterior.update(new, seed=seed, progress=False, **given)
         else:
             seen = self.walker.take(block.seen)

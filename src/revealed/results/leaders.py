@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from revealed._types import Floats
+from revealed.results.skill_sizes import draw_path
 
 
 def leading_shares(post: Any, dates: Floats, draws: int) -> Floats:
@@ -27,7 +28,7 @@ def leading_shares(post: Any, dates: Floats, draws: int) -> Floats:
         own = post.nodes.times[path]
         active = np.flatnonzero((dates >= own[0]) & (dates <= own[-1]))
         if active.size:
-            skill = post.draw_path(rng, path, dates[active])[::every]
+            skill = draw_path(rng, post, path, dates[active])[::every]
             better = skill > best[:, active]
             best[:, active] = np.where(better, skill, best[:, active])
             who[:, active] = np.where(better, k, who[:, active])

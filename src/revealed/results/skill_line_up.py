@@ -18,6 +18,7 @@ from revealed.models.skill_nodes import component_columns
 from revealed.models.skill_paths import covariates_of_entries
 from revealed.results.dated_ranking import DatedRanking, without_changes
 from revealed.results.line_up import check_line_up
+from revealed.results.skill_sizes import draw_path
 
 
 def utilities_in_game(
@@ -61,7 +62,7 @@ def _utilities(post: Any, game: Rankings, date: float) -> Floats:
             own = slice(0, 0) if position is None else nodes.path(position)
             # of somebody before his first game nothing is known: he is one of the population
             if own.stop > own.start and nodes.times[own.start] <= date:
-                drawn[:, k] = post.draw_path(rng, own, wanted)[:, 0]
+                drawn[:, k] = draw_path(rng, post, own, wanted)[:, 0]
             else:
                 drawn[:, k] = post.spreads[:, c] * rng.standard_normal(len(utility))
                 # of the players of that population one who comes now is a newcomer
@@ -109,3 +110,16 @@ def score_games(post: Any, rankings: Rankings, allow_new: bool) -> Floats:
             utility = utilities_in_game(post, one.game(0)[0], date, given, allow_new)
             found[g] = utility.log_score(one)[0]
     return found
+
+
+def utilities_of_entries(post: Any, game: int) -> Floats:
+    """(S, n) the utility that each entry of a game that was seen has on the day, without noise."""
+    entries, nodes = slice(*post.data.start[game : game + 2]), post.nodes
+    starts = nodes.entry_start[entries.start : entries.stop + 1]
+    # entry by entry, the nodes of its members stand together
+    skills = post.stacked("skill")[:, nodes.node[starts[0] : starts[-1]]]
+    means = np.add.reduceat(skills, starts[:-1] - starts[0], axis=1)
+    covariates = post.paths.covariates
+    if covariates.shape[1]:
+        means += post.stacked("coefficient") @ covariates[entries].T
+    return np.asarray(means)

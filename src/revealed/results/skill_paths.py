@@ -23,10 +23,10 @@ from revealed.models.skill_paths import ResolvedSkillPaths
 from revealed.results.base import Columns
 from revealed.results.dated_ranking import DatedRanking, of_players_met, without_changes
 from revealed.results.leaders import leading_shares
-from revealed.results.path_values import draw_between
 from revealed.results.ranking import RankingPosterior
-from revealed.results.skill_line_up import score_games, utilities_in_game
-from revealed.results.skill_sizes import drifts_of, sizes_of, steps_of
+from revealed.results.skill_line_up import score_games, utilities_in_game, utilities_of_entries
+from revealed.results.skill_sizes import draw_path, drifts_of, sizes_of
+from revealed.results.skill_update import update_skills
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,29 +181,7 @@ class RankingPathPosterior(RankingPosterior):
         rng, count = as_generator(seed), int(np.prod(self.shape))
         found = np.full((count, len(wanted), len(listed)), np.nan)
         for p, player in enumerate(listed):
-            found[:, :, p] = self.draw_path(rng, self.path_of(player), wanted)
-        return found
-
-    def draw_path(self, rng: np.random.Generator, own: slice, wanted: Floats) -> Floats:
-        """(S, M) draws of one path at any times; NaN before it begins.
-
-        Parameters
-        ----------
-        rng
-            Of what lies between and after nodes: one for all paths that are compared.
-        own
-            The path's nodes.
-        wanted
-            (M,) the times.
-        """
-        # between two of its nodes a path is the bridge of its law
-        steps = steps_of(self, int(self.nodes.component[own.start]))
-        times, found = self.nodes.times[own], np.full((len(steps.sd), len(wanted)), np.nan)
-        # one path goes through all wanted dates, in their order
-        order = np.argsort(wanted, kind="stable")
-        met = order[wanted[order] >= times[0]]
-        paths = self.stacked("skill")[:, own, None]
-        found[:, met] = draw_between(rng, steps, times, None, paths, wanted[met], None)[:, :, 0]
+            found[:, :, p] = draw_path(rng, self, self.path_of(player), wanted)
         return found
 
     def path_of(self, label: str, component: str = "player") -> slice:
@@ -373,18 +351,38 @@ class RankingPathPosterior(RankingPosterior):
 
     def log_likelihood(self) -> Floats:
         """(chain, draw, G) the exact log-likelihood of every game, in every draw."""
-        skills, nodes, covariates = self.stacked("skill"), self.nodes, self.paths.covariates
-        out = np.empty((len(skills), len(self.data)))
+        margin, out = self.margin.ravel(), np.empty((self.shape[0] * self.shape[1], len(self.data)))
         for g in range(len(self.data)):
             teams, tied, n_ordered = self.data.game(g)
-            entries = range(self.data.start[g], self.data.start[g + 1])
-            # what each entry was worth on the day, without noise
-            own = [nodes.node[nodes.entry_start[e] : nodes.entry_start[e + 1]] for e in entries]
-            means = np.stack([skills[:, nodes_of].sum(axis=1) for nodes_of in own], axis=1)
-            if covariates.shape[1]:
-                means += self.stacked("coefficient") @ covariates[list(entries)].T
-            out[:, g] = self._log_probabilities(means, teams, tied, n_ordered, self.margin.ravel())
+            means = utilities_of_entries(self, g)
+            out[:, g] = self._log_probabilities(means, teams, tied, n_ordered, margin)
         return out.reshape(*self.shape, -1)
+
+    def update(
+        self,
+        new: Rankings,
+        *,
+        draws: int = 100,
+        warmup: int = 50,
+        seed: Seed = 0,
+        progress: bool | None = None,
+    ) -> RankingPathPosterior:
+        """The posterior of the games so far and of these, which came later.
+
+        Chains go on from the last draws of this posterior, in coordinates that its draws have shown
+        to be good. Ctrl-C before every chain has a draw is a KeyboardInterrupt.
+
+        Parameters
+        ----------
+        new
+            Games with times, none before the last one of this posterior; players may be new.
+        draws, warmup
+            Kept draws a chain, and iterations before them; a tenth of a fit's.
+        seed, progress
+            As of ``rv.fit``.
+        """
+        found: RankingPathPosterior = update_skills(self, new, draws, warmup, seed, progress)
+        return found
 
     def _contents(self) -> str:
         return f"{len(self.names)} players on {len(self.times)} dates"

@@ -100,8 +100,15 @@ class SkillPathSampler(StateSpaceSampler):
         """
         # chains begin near a mode of the paths, with sizes that a normal stand-in finds likely
         data = skill_data(rankings, paths, team_noise, logit)
-        process, known, nodes = paths.process, paths.known, paths.nodes
         start = _where_chains_begin(rankings, paths, data, team_noise, logit)
+        return SkillPathSampler.begun_at(start, data, rankings, paths)
+
+    @staticmethod
+    def begun_at(
+        start: PathReference, data: SkillData, rankings: Rankings, paths: ResolvedSkillPaths
+    ) -> SkillPathSampler:
+        """The sampler, where it is known where chains begin."""
+        process, known, nodes = paths.process, paths.known, paths.nodes
         # shifts of a date, hats where there are many dates
         # a shift of a date is free where teams have equally many players
         components = len(nodes.components)
