@@ -39,7 +39,7 @@ class CoarseSettings:
     """
 
     longest: int = 64
-    error: float = 0.2
+    error: float = 0.25
     fewest: int = 100
 
 

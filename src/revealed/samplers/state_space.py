@@ -75,7 +75,7 @@ class StateSpaceSettings:
     discarded: float = 1.0 / 3.0
     paths: int = 20
     apart: int = 2
-    checks: int = 10
+    checks: int = 20
 
 
 STATE_SPACE = StateSpaceSettings()
