@@ -40,12 +40,14 @@ class CoarsePaths(NamedTuple):
 class MoveLengths(NamedTuple):
     """How long moves are; other lengths cost time, never correctness.
 
-    turn: of a rotation: a quarter of a circle leaves nothing of where it began. size_turn: of a
+    turn: of a rotation: a quarter of a circle leaves nothing of where it began, and somewhat more
+    leads to the other side of the mean, so that means of draws have smaller errors. size_turn: of a
     path of theta. shortest, longest: what both are multiplied by, at random, so that no path comes
-    back to where it began; evenly about one, so that a quarter of a circle is turned on average.
+    back to where it began.
     least_step: of either. most_steps: of a path, which a step size that came out too small must not
     make endless. rotations: in each iteration. size_paths: of theta in a proposal, at most; their
-    number is random, as where r varies much a short way is more likely to be accepted. anywhere:
+    number is random, its log evenly, as where r varies much a short way is more likely to be
+    accepted. anywhere:
     the share of moves of a single size that begin nowhere in particular; of several it is divided
     by their number, as fewer of them are accepted; df: of their proposal, a t about the coordinates
     of theta. Logs of sds that may be zero have a long tail below, in which paths go to and fro.
@@ -64,14 +66,14 @@ class MoveLengths(NamedTuple):
 
 
 LENGTHS = MoveLengths(
-    turn=0.5 * math.pi,
+    turn=0.6 * math.pi,
     size_turn=1.6,
     shortest=0.8,
     longest=1.2,
     least_step=0.02,
     most_steps=64,
     rotations=1,
-    size_paths=8,
+    size_paths=12,
     anywhere=0.5,
     df=5.0,
 )

@@ -1,6 +1,6 @@
 """Moves of paths and of the sizes of their steps (`state_space.py`), and chains of them.
 
-    z, e    a rotation by about a quarter of a circle, which is exact for their normal law, with
+    z, e    a rotation by more than a quarter of a circle, exact for their normal law, with
             kicks by the slopes of r on the way
     theta   Hamiltonian paths that follow the evidence of paths on fewer nodes, or a draw from a t
             (`path_sizes.py`), z and e staying; the path follows, and p Z exp(r) enters the ratio
