@@ -190,25 +190,25 @@ def propose_theta(
     Minus infinity and zero where there is no law to begin with.
     """
     normal, work = coarse.normal, coarse.work
-    here, there = coarse.placed
-    theta, proposed = np.empty(here.theta.size), np.empty(xi.size)
+    placed, other = coarse.placed
+    theta, proposed = np.empty(placed.theta.size), np.empty(xi.size)
     theta_of(normal, xi, theta)
-    if not place_law(normal, work, theta, here):
+    if not place_law(normal, work, theta, placed):
         return -np.inf, 0.0
-    add_evidence_slope(normal, work, here)
-    before, accepted = here.log_density[0], 0.0
+    add_evidence_slope(normal, work, placed)
+    before, accepted = placed.log_density[0], 0.0
     # a number that does not depend on where the chain is
     paths = int((LENGTHS.size_paths + 1.0) ** rng.random())
     for _ in range(paths):
         proposed[:] = xi
-        probability = acceptance(follow_path(rng, normal, work, here, there, proposed, step_size))
+        probability = acceptance(follow_path(rng, normal, work, placed, other, proposed, step_size))
         accepted += probability / paths
         if rng.random() < probability:
             xi[:] = proposed
             # all that the next path reads of where it begins
-            here.log_density[:] = there.log_density
-            here.gradient[:] = there.gradient
-    ratio: float = before - here.log_density[0]
+            placed.log_density[:] = other.log_density
+            placed.gradient[:] = other.gradient
+    ratio: float = before - placed.log_density[0]
     return ratio, accepted
 
 
