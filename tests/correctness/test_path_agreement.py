@@ -15,6 +15,8 @@ import revealed as rv
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
 from revealed.results.diagnostics import mcse_mean, mcse_sd, standard_deviation
+from revealed.samplers import coarse_paths
+from revealed.samplers.coarse_paths import CoarseSettings
 from tests.support.cases import mdp_offers
 from tests.support.statistical_asserts import assert_scores, must_fail
 
@@ -89,12 +91,18 @@ def agreement(one: Floats, other: Floats) -> Floats:
         pytest.param("reverting", marks=pytest.mark.slow),
     ],
 )
-def test_both_samplers_agree(way: str) -> None:
+def test_both_samplers_agree(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     d, over_time = seen(way)
     model = rv.ChoiceModel(prior=rv.Normal(1.5), over_time=over_time)
     one, other = (quantities(d, model, sampler) for sampler in DRAWS)
     assert_scores(agreement(one, other), false_alarm=1e-6, degrees=np.inf, how="agreement")
     if way == "sessions":
+        # so few times are not merged for proposals of sizes; here they are, and badly
+        coarse = CoarseSettings(longest=8, error=np.inf, fewest=1)
+        monkeypatch.setattr(coarse_paths, "COARSE", coarse)
+        blocks = quantities(d, model, "state-space")
+        assert not np.array_equal(blocks, one)
+        assert_scores(agreement(blocks, other), false_alarm=1e-6, degrees=np.inf, how="agreement")
         with must_fail("a step between sessions taken for any other"):
             plain = model.replace(over_time=rv.RandomWalk(HALF_T))
             wrong = quantities(d, plain, "da")

@@ -1,9 +1,12 @@
 """Proposals of the sizes of steps: along Hamiltonian paths, and from nowhere in particular.
 
-    paths       leapfrog steps on p(theta) Z(theta), whose slope is Fisher's identity
+    paths       a few Hamiltonian paths on p(theta) Y(theta), Y the evidence of paths on fewer
+                nodes, whose slope is Fisher's identity. Each is accepted or not by p Y, so that
+                together they are reversible with respect to it, and the whole is a proposal
+                whose density p Y takes out of the ratio (Liu 2001, surrogate transitions)
     anywhere    a multivariate t about the coordinates xi of theta, which the warm-up scaled
 
-Both give the log of what the ratio of acceptance has besides r (`state_space.py`).
+Both give the log of what the ratio of acceptance has besides p Z exp(r) (`state_space.py`).
 """
 
 import math
@@ -23,17 +26,31 @@ from revealed.kernels.state_space import (
 )
 
 
+class CoarsePaths(NamedTuple):
+    """Paths on fewer nodes, whose evidence Y moves of sizes follow.
+
+    work, placed: what a chain writes to, two laws of such paths.
+    """
+
+    normal: NormalPaths
+    work: PathWorkspace
+    placed: tuple[Placed, Placed]
+
+
 class MoveLengths(NamedTuple):
     """How long moves are; other lengths cost time, never correctness.
 
-    turn: of a rotation: a quarter of a circle leaves nothing of where it began. size_turn: of a
+    turn: of a rotation: a quarter of a circle leaves nothing of where it began, and somewhat more
+    leads to the other side of the mean, so that means of draws have smaller errors. size_turn: of a
     path of theta. shortest, longest: what both are multiplied by, at random, so that no path comes
-    back to where it began; evenly about one, so that a quarter of a circle is turned on average.
+    back to where it began.
     least_step: of either. most_steps: of a path, which a step size that came out too small must not
-    make endless. rotations: in each iteration; one costs a fifth of a path of theta. anywhere: the
-    share of moves of theta that begin nowhere in particular; df: of their proposal, a t about the
-    coordinates of theta. Logs of sds that may be zero have a long tail below, in which paths go to
-    and fro; and such a move costs half of one.
+    make endless. rotations: in each iteration. size_paths: of theta in a proposal, at most; their
+    number is random, its log evenly, as where r varies much a short way is more likely to be
+    accepted. anywhere:
+    the share of moves of a single size that begin nowhere in particular; of several it is divided
+    by their number, as fewer of them are accepted; df: of their proposal, a t about the coordinates
+    of theta. Logs of sds that may be zero have a long tail below, in which paths go to and fro.
     """
 
     turn: float
@@ -43,18 +60,20 @@ class MoveLengths(NamedTuple):
     least_step: float
     most_steps: int
     rotations: int
+    size_paths: int
     anywhere: float
     df: float
 
 
 LENGTHS = MoveLengths(
-    turn=0.5 * math.pi,
+    turn=0.6 * math.pi,
     size_turn=1.6,
     shortest=0.8,
     longest=1.2,
     least_step=0.02,
     most_steps=64,
-    rotations=2,
+    rotations=1,
+    size_paths=12,
     anywhere=0.5,
     df=5.0,
 )
@@ -119,7 +138,7 @@ def copy_placed(source: Placed, to: Placed) -> None:
 
 
 @compiled
-def propose_theta(
+def follow_path(
     rng: np.random.Generator,
     normal: NormalPaths,
     work: PathWorkspace,
@@ -131,7 +150,7 @@ def propose_theta(
     """Follow a Hamiltonian path of p Z from `placed` to `other`, moving xi in place.
 
     Returns the log of p Z times that of the momentum at its end, over that at its beginning; minus
-    infinity where the path left what can be worked with.
+    infinity where the path left what can be worked with. Of `placed` it reads density and slope.
     """
     size = xi.size
     momentum, slope, theta = np.empty(size), np.empty(size), np.empty(placed.theta.size)
@@ -161,6 +180,38 @@ def propose_theta(
     return found
 
 
+@compiled
+def propose_theta(
+    rng: np.random.Generator, coarse: CoarsePaths, xi: Floats, step_size: float
+) -> tuple[float, float]:
+    """Move xi in place by some Hamiltonian paths of p Y, each accepted or not.
+
+    Returns the log of p Y where they began, less that where they ended, and their mean acceptance.
+    Minus infinity and zero where there is no law to begin with.
+    """
+    normal, work = coarse.normal, coarse.work
+    placed, other = coarse.placed
+    theta, proposed = np.empty(placed.theta.size), np.empty(xi.size)
+    theta_of(normal, xi, theta)
+    if not place_law(normal, work, theta, placed):
+        return -np.inf, 0.0
+    add_evidence_slope(normal, work, placed)
+    before, accepted = placed.log_density[0], 0.0
+    # a number that does not depend on where the chain is
+    paths = int((LENGTHS.size_paths + 1.0) ** rng.random())
+    for _ in range(paths):
+        proposed[:] = xi
+        probability = acceptance(follow_path(rng, normal, work, placed, other, proposed, step_size))
+        accepted += probability / paths
+        if rng.random() < probability:
+            xi[:] = proposed
+            # all that the next path reads of where it begins
+            placed.log_density[:] = other.log_density
+            placed.gradient[:] = other.gradient
+    ratio: float = before - placed.log_density[0]
+    return ratio, accepted
+
+
 @compiled_internal
 def log_t(xi: Floats) -> float:
     """The log density of the proposal at coordinates of theta, up to a constant."""
@@ -169,26 +220,15 @@ def log_t(xi: Floats) -> float:
 
 
 @compiled
-def propose_anywhere(
-    rng: np.random.Generator,
-    normal: NormalPaths,
-    work: PathWorkspace,
-    placed: Placed,
-    other: Placed,
-    xi: Floats,
-) -> float:
-    """Write a draw from the t into xi, and its law into `other`, without slopes.
+def propose_anywhere(rng: np.random.Generator, xi: Floats) -> float:
+    """Write a draw from the t into xi.
 
-    Returns the log of p Z over the proposal's density there, less what that is where it was; minus
-    infinity where there is no law.
+    Returns the log of the proposal's density where xi was, less that where it is now.
     """
-    before, theta = placed.log_density[0] - log_t(xi), np.empty(placed.theta.size)
+    before = log_t(xi)
     # a normal over the root of a chi-squared variable
     scale = math.sqrt(LENGTHS.df / (2.0 * rng.standard_gamma(0.5 * LENGTHS.df)))
     for u in range(xi.size):
         xi[u] = scale * rng.standard_normal()
-    theta_of(normal, xi, theta)
-    if not place_law(normal, work, theta, other):
-        return -np.inf
-    found: float = other.log_density[0] - log_t(xi) - before
+    found: float = before - log_t(xi)
     return found

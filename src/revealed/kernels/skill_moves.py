@@ -104,17 +104,17 @@ def move_given_z(
 
     Returns the acceptance probability.
     """
-    xi, theta = state.xi.copy(), np.empty(placed.theta.size)
+    xi, theta, ratio = state.xi.copy(), np.empty(placed.theta.size), 0.0
     if size > 0.0:
         propose_walk(rng, target.normal, xi, size, theta)
-        possible = place_law(target.normal, work, theta, other)
-        ratio = other.log_density[0] - placed.log_density[0] if possible else -np.inf
     else:
-        ratio = propose_anywhere(rng, target.normal, work, placed, other, xi)
+        ratio = propose_anywhere(rng, xi)
+        theta_of(target.normal, xi, theta)
     # drawn in any case, so that every proposal takes as many random numbers
     accepts = rng.random()
-    if ratio == -np.inf:
+    if not place_law(target.normal, work, theta, other):
         return 0.0
+    ratio += other.log_density[0] - placed.log_density[0]
     # the path that z stands for moves with mean and width of the new law
     place_path(target, work, other, state.z, state.e, proposed)
     probability = acceptance(ratio + proposed.r[0] - point.r[0])
@@ -226,11 +226,13 @@ def sample_skills(
         stats.acceptance_rate[n] = stats.size_acceptance[n] = stats.n_steps[n] = 0.0
         for _ in range(thin):
             size = state.adaptation[0, 0]
-            probability, kicks = path_move(
+            accepted, probability, kicks = path_move(
                 rng, target, work, placed[0], state, points[0], points[1], size
             )
             if stop_requested():
                 return
+            if accepted:
+                copy_point(points[1], points[0])
             if targets[0] > 0.0:
                 update_step_size(state.adaptation[0], targets[0], probability, LENGTHS.least_step)
             stats.acceptance_rate[n] += probability / thin

@@ -1,9 +1,9 @@
 """Moves of paths and of the sizes of their steps (`state_space.py`), and chains of them.
 
-    z, e    a rotation by about a quarter of a circle, which is exact for their normal law, with
+    z, e    a rotation by more than a quarter of a circle, exact for their normal law, with
             kicks by the slopes of r on the way
-    theta   leapfrog steps on p(theta) Z(theta), or a draw from a t (`path_sizes.py`), z and e
-            staying; the path follows, and r enters the ratio
+    theta   Hamiltonian paths that follow the evidence of paths on fewer nodes, or a draw from a t
+            (`path_sizes.py`), z and e staying; the path follows, and p Z exp(r) enters the ratio
 
 Both are reversible and keep volume, so that accepting by the ratio of the posterior is exact.
 """
@@ -20,6 +20,7 @@ from revealed.kernels.hmc import update_step_size
 from revealed.kernels.interrupt import stop_requested
 from revealed.kernels.path_sizes import (
     LENGTHS,
+    CoarsePaths,
     acceptance,
     copy_placed,
     half_square,
@@ -32,7 +33,6 @@ from revealed.kernels.state_space import (
     PathTarget,
     PathWorkspace,
     Placed,
-    add_evidence_slope,
     place_law,
     place_path,
 )
@@ -115,10 +115,10 @@ def path_move(
     point: PathPoint,
     proposed: PathPoint,
     step_size: float,
-) -> tuple[float, int]:
-    """Move z and e by one Hamiltonian path; returns its acceptance probability and its kicks.
+) -> tuple[bool, float, int]:
+    """Move z and e by one Hamiltonian path, theta staying, and with it the law of paths.
 
-    Theta stays, and with it mean and factor of the law of paths.
+    Returns whether the path is `proposed` now, the acceptance probability, and how many kicks.
     """
     z, e = state.z.copy(), state.e.copy()
     # fresh momenta: what makes a path one of many that could have been taken
@@ -147,28 +147,29 @@ def path_move(
         place_path(target, work, placed, z, e, proposed)
         # a path that left what can be worked with ends there
         if not proposed.r[0] > -np.inf:
-            return 0.0, kicks
+            return False, 0.0, kicks
         # two halves, that of this turn and that of the next, are one
         size = angle if k + 1 < kicks else 0.5 * angle
         kick(first, root, whitened, placed, proposed, size, momentum, noise_momentum, e)
         if stop_requested():
-            return 0.0, kicks
+            return False, 0.0, kicks
     after = half_square(momentum.ravel()) + half_square(z.ravel()) - proposed.r[0]
     after += half_square(noise_momentum) + half_square(e)
     # a rotation keeps the normal part, so that all that is lost is by the kicks
     probability = acceptance(before - after)
     # what was computed at the proposal is kept, as the next path begins there
-    if rng.random() < probability:
+    accepted = rng.random() < probability
+    if accepted:
         state.z[:] = z
         state.e[:] = e
-        copy_point(proposed, point)
-    return probability, kicks
+    return accepted, probability, kicks
 
 
 @inlined
 def size_move(
     rng: np.random.Generator,
     target: PathTarget,
+    coarse: CoarsePaths,
     work: PathWorkspace,
     placed: Placed,
     other: Placed,
@@ -176,32 +177,30 @@ def size_move(
     point: PathPoint,
     proposed: PathPoint,
     step_size: float,
-) -> tuple[float, float]:
-    """Move theta by one Hamiltonian path of p Z, or to anywhere, z staying.
+) -> tuple[bool, float, float]:
+    """Move theta along some Hamiltonian paths, or to anywhere, z staying.
 
-    Returns its acceptance probability, and what that would be without r, which no step size
-    changes; NaN where there were no steps.
+    Returns whether law and path are `other` and `proposed` now, the acceptance probability, and the
+    mean one of paths, which the step size adapts to; NaN where there were none.
     """
-    xi, anywhere = state.xi.copy(), rng.random() < LENGTHS.anywhere
-    if anywhere:
-        ratio = propose_anywhere(rng, target.normal, work, placed, other, xi)
+    xi, theta, of_paths = state.xi.copy(), np.empty(placed.theta.size), math.nan
+    if rng.random() < LENGTHS.anywhere / xi.size:
+        ratio = propose_anywhere(rng, xi)
     else:
-        ratio = propose_theta(rng, target.normal, work, placed, other, xi, step_size)
+        ratio, of_paths = propose_theta(rng, coarse, xi, step_size)
     # drawn in any case, so that a proposal that ends early takes as many random numbers
     accepts = rng.random()
-    if ratio == -np.inf:
-        return 0.0, math.nan if anywhere else 0.0
+    theta_of(target.normal, xi, theta)
+    if ratio == -np.inf or not place_law(target.normal, work, theta, other):
+        return False, 0.0, of_paths
     # z stays, and the path that it stands for moves with mean and width of the new law
     place_path(target, work, other, state.z, state.e, proposed)
+    ratio += other.log_density[0] - placed.log_density[0]
     probability = acceptance(ratio + proposed.r[0] - point.r[0])
     if accepts < probability:
-        # a path that begins here needs the slope
-        if anywhere:
-            add_evidence_slope(target.normal, work, other)
         state.xi[:] = xi
-        copy_placed(other, placed)
-        copy_point(proposed, point)
-    return probability, math.nan if anywhere else acceptance(ratio)
+        return True, probability, of_paths
+    return False, probability, of_paths
 
 
 @inlined
@@ -213,9 +212,6 @@ def place_state(
     theta_of(target.normal, state.xi, theta)
     if not place_law(target.normal, work, theta, placed):
         return False
-    # where all sizes are known no slope in them is ever needed
-    if state.xi.size > 0:
-        add_evidence_slope(target.normal, work, placed)
     place_path(target, work, placed, state.z, state.e, point)
     return True
 
@@ -224,6 +220,7 @@ def place_state(
 def sample_paths(
     rng: np.random.Generator,
     target: PathTarget,
+    coarse: CoarsePaths,
     work: PathWorkspace,
     placed: tuple[Placed, Placed],
     points: tuple[PathPoint, PathPoint],
@@ -237,26 +234,29 @@ def sample_paths(
 ) -> None:
     """Write draws of theta (n, P), of the noise (n, E) and of paths (n, N, D), or none of these.
 
-    state is changed in place. targets: acceptance of paths and of sizes that step sizes are adapted
-    to; zero where they stay.
+    state is changed in place, and the first of `placed` and of `points` are the last draw's.
+    targets: acceptance of paths and of sizes that step sizes are adapted to; zero where they stay.
     """
     place_state(target, work, state, placed[0], points[0])
+    # which of two the chain is at: to swap them is cheaper than to copy
+    law, at = 0, 0
     for n in range(theta_draws.shape[0]):
         stats.acceptance_rate[n] = stats.size_acceptance[n] = stats.n_steps[n] = 0.0
         for _ in range(thin):
             for _ in range(LENGTHS.rotations):
-                probability, kicks = path_move(
+                accepted, probability, kicks = path_move(
                     rng,
                     target,
                     work,
-                    placed[0],
+                    placed[law],
                     state,
-                    points[0],
-                    points[1],
+                    points[at],
+                    points[1 - at],
                     state.adaptation[0, 0],
                 )
                 if stop_requested():
                     return
+                at = 1 - at if accepted else at
                 # in the warm-up alone: a step size that still moves would spoil the law of draws
                 if targets[0] > 0.0:
                     update_step_size(
@@ -265,24 +265,31 @@ def sample_paths(
                 stats.acceptance_rate[n] += probability / (thin * LENGTHS.rotations)
                 stats.n_steps[n] += kicks / (thin * LENGTHS.rotations)
             if state.xi.size > 0:
-                probability, of_steps = size_move(
+                accepted, probability, of_paths = size_move(
                     rng,
                     target,
+                    coarse,
                     work,
-                    placed[0],
-                    placed[1],
+                    placed[law],
+                    placed[1 - law],
                     state,
-                    points[0],
-                    points[1],
+                    points[at],
+                    points[1 - at],
                     state.adaptation[1, 0],
                 )
                 if stop_requested():
                     return
-                if targets[1] > 0.0 and not math.isnan(of_steps):
-                    update_step_size(state.adaptation[1], targets[1], of_steps, LENGTHS.least_step)
+                if accepted:
+                    law, at = 1 - law, 1 - at
+                if targets[1] > 0.0 and not math.isnan(of_paths):
+                    update_step_size(state.adaptation[1], targets[1], of_paths, LENGTHS.least_step)
                 stats.size_acceptance[n] += probability / thin
-        theta_draws[n] = placed[0].theta
-        noise_draws[n] = points[0].noise
+        theta_draws[n] = placed[law].theta
+        noise_draws[n] = points[at].noise
         # paths are large: the warm-up keeps none
         if value_draws.shape[0] > 0:
-            value_draws[n] = points[0].value
+            value_draws[n] = points[at].value
+    if law == 1:
+        copy_placed(placed[1], placed[0])
+    if at == 1:
+        copy_point(points[1], points[0])

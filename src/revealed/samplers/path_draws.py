@@ -24,7 +24,7 @@ def name_path_draws(
 
     places: where the sds and rates of each name begin in theta. known: (P,), NaN where inferred.
     """
-    drawn: Draws = {"value": paths @ prior.basis.T + prior.mean}
+    drawn: Draws = {"value": _values(prior, paths)}
     for name, at in places.items():
         if np.isnan(known[at]):
             drawn[name] = np.exp(theta[:, at : at + process.sizes])
@@ -36,3 +36,14 @@ def name_path_draws(
     if process.reverts:
         drawn["long_run_mean"] = theta[:, at:] @ prior.basis.T + prior.mean
     return drawn
+
+
+def _values(prior: ResolvedPrior, paths: Floats) -> Floats:
+    """Values (n, N, K) of paths (n, N, D): basis u + mean.
+
+    Paths are large: one product of all nodes, not one of each, and none where nothing would change.
+    """
+    basis, (draws, nodes, width) = prior.basis, paths.shape
+    if not np.array_equal(basis, np.eye(len(basis))):
+        paths = (paths.reshape(-1, width) @ basis.T).reshape(draws, nodes, len(basis))
+    return paths + prior.mean if prior.mean.any() else paths

@@ -24,7 +24,7 @@ from revealed.kernels.state_space import PathTarget
 from revealed.models.priors import ResolvedPrior
 from revealed.models.skill_paths import ResolvedSkillPaths
 from revealed.samplers.base import Draws, State, Stats
-from revealed.samplers.path_reference import PathReference, ReferenceFinder, first_guess
+from revealed.samplers.path_reference import PathReference, ReferenceFinder, StandIn, first_guess
 from revealed.samplers.ranking_hmc import MARGIN_PRIOR_SD
 from revealed.samplers.skill_mode import SkillMode, order_games, why_no_mode
 from revealed.samplers.state_space import StateSpaceSampler
@@ -128,6 +128,10 @@ class SkillPathSampler(StateSpaceSampler):
         """
         return SkillReferenceFinder(self.data, self.process, self.known)
 
+    def longest_block(self, stand_in: StandIn, thetas: Floats) -> Floats:
+        """(1,) one: moves of sizes do not follow their evidence."""
+        return np.ones(1)
+
     @property
     def size_acceptance(self) -> float:
         """What step sizes of theta adapt to.
@@ -144,8 +148,10 @@ class SkillPathSampler(StateSpaceSampler):
         """
         return [SKILLS.walk_step]
 
-    def _iterate(self, rng: np.random.Generator, target: PathTarget, arrays: Any) -> None:
-        """Move a chain, and write its draws."""
+    def _iterate(
+        self, rng: np.random.Generator, target: PathTarget, longest: int, arrays: Any
+    ) -> None:
+        """Move a chain, and write its draws; all nodes are taken."""
         sample_skills(rng, target, self.shift, *arrays)
 
     def sample(

@@ -47,6 +47,7 @@ from revealed.samplers.adaptation import (
     settle_step_size,
 )
 from revealed.samplers.base import Draws, State, Stats
+from revealed.samplers.coarse_paths import longest_block, make_coarse_paths
 from revealed.samplers.path_data import make_path_data
 from revealed.samplers.path_draws import name_path_draws
 from revealed.samplers.path_reference import (
@@ -64,15 +65,17 @@ class StateSpaceSettings:
     path_acceptance, size_acceptance: that dual averaging aims at. path_step, size_step: before any
     is adapted; a step as long as a path is one kick. discarded: the share of a window that is on
     its way to the posterior. paths, apart: so many paths make a stand-in, so many iterations apart.
+    checks: thetas that blocks of nodes are tried at.
     """
 
-    path_acceptance: float = 0.8
+    path_acceptance: float = 0.9
     size_acceptance: float = 0.8
     path_step: float = 0.8
     size_step: float = 0.7
     discarded: float = 1.0 / 3.0
     paths: int = 20
-    apart: int = 4
+    apart: int = 2
+    checks: int = 20
 
 
 STATE_SPACE = StateSpaceSettings()
@@ -186,7 +189,9 @@ class StateSpaceSampler:
         # chains start apart: R-hat can then say whether they came together
         unknown = found.root.shape[1]
         steps = [STATE_SPACE.path_step, STATE_SPACE.size_step]
+        near = rng.standard_normal((STATE_SPACE.checks, unknown)) @ found.root.T
         return {
+            "longest": self.longest_block(found.stand_in, found.theta + near),
             "z": rng.standard_normal((self.nodes, self.width)),
             "e": rng.standard_normal(self.coordinates),
             "xi": self._first_theta(rng.standard_normal((unknown,))),
@@ -209,6 +214,15 @@ class StateSpaceSampler:
         while not place_law(normal, work, found.theta + found.root @ xi, placed):
             xi = 0.5 * xi
         return xi
+
+    def longest_block(self, stand_in: StandIn, thetas: Floats) -> Floats:
+        """(1,) how many nodes a block may have, on which sizes are proposed; thetas: likely ones.
+
+        None are needed where sizes are known.
+        """
+        if not np.isnan(self.known).any():
+            return np.ones(1)
+        return np.array([float(longest_block(self.data, self.finder.normal(stand_in), thetas))])
 
     def _empty_law(self) -> Placed:
         """Arrays for the law of paths at one theta.
@@ -252,17 +266,21 @@ class StateSpaceSampler:
         points = self._empty_point(), self._empty_point()
         work = make_path_workspace(self.data, self.nodes, self.width)
         arrays = work, placed, points, chain, thin, targets, theta, noise, paths, stats
-        self._iterate(rng, self._target(state), arrays)
+        self._iterate(rng, self._target(state), int(state["longest"][0]), arrays)
         raise_if_stopping()
         position = Position(placed[0].theta, points[0].noise, points[0].value)
         return PathRun(state | chain._asdict(), theta, noise, paths, stats, position)
 
-    def _iterate(self, rng: np.random.Generator, target: PathTarget, arrays: Any) -> None:
+    def _iterate(
+        self, rng: np.random.Generator, target: PathTarget, longest: int, arrays: Any
+    ) -> None:
         """Move a chain, and write its draws.
 
-        arrays: what `sample_paths` takes after the target.
+        longest: block of nodes that sizes are proposed on. arrays: what `sample_paths` takes after
+        these.
         """
-        sample_paths(rng, target, *arrays)
+        coarse = make_coarse_paths(self.data, target.normal, longest)
+        sample_paths(rng, target, coarse, *arrays)
 
     def warmup(
         self, rng: np.random.Generator, state: State, remaining: int, chunk: int
@@ -285,7 +303,8 @@ class StateSpaceSampler:
             return new
         # with the settled step sizes, so that these are draws as good as later ones
         made = self._run(rng, new, STATE_SPACE.paths, STATE_SPACE.apart, keep_paths=True)
-        new = made.state | _stand_in_state(self.finder.mean_stand_in(made.paths, made.noise))
+        stand_in = self.finder.mean_stand_in(made.paths, made.noise)
+        new = made.state | _stand_in_state(stand_in)
         theta, noise = np.split(draws, [len(self.known)], axis=1)
         mean_theta, mean_noise = theta.mean(axis=0), noise.mean(axis=0)
         new["theta_centre"], new["noise_centre"] = mean_theta, mean_noise
@@ -293,6 +312,8 @@ class StateSpaceSampler:
             new["theta_root"] = _scaled_root(state["theta_root"], theta - mean_theta)
         if self.coordinates:
             new["noise_root"] = _scaled_root(state["noise_root"], noise - mean_noise)
+        some = np.linspace(0, len(theta) - 1, STATE_SPACE.checks).round().astype(np.int64)
+        new["longest"] = self.longest_block(stand_in, theta[some])
         # the chain goes on from where it is, in the new coordinates
         return self.at_position(new, made.position)
 
