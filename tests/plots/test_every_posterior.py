@@ -142,6 +142,14 @@ def separate() -> Posterior:
     return found
 
 
+def separate_paths() -> Posterior:
+    """Two groups with eight and twelve times."""
+    data = decisions(groups=["ann"] * 8 + ["ben"] * 12, times=range(20))
+    model = ChoiceModel(prior=Normal(2.0), groups=Separate(), over_time=RandomWalk())
+    found: Posterior = make(data, model, value=draw(20, 2), drift_sd=np.exp(draw(2, 2)))
+    return found
+
+
 def mdp() -> MDPPosterior:
     model = ChoiceModel(prior=Normal(2.0), transitions=Dirichlet())
     found: MDPPosterior = make(
@@ -169,6 +177,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "hierarchical, correlated noise": hierarchical_correlated,
     "separate": separate,
     "separate transitions": separate_transitions,
+    "separate paths": separate_paths,
     "transitions": mdp,
     "random walk": lambda: make(
         decisions(times=range(20)),

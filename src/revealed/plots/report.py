@@ -187,6 +187,7 @@ def _describe_inference(post: Posterior) -> str:
         )
     if isinstance(post, SeparatePosterior):
         what = " and where its actions lead" if "transition" in post.draws else ""
+        what += " at each time" if post.resolved.group_paths is not None else ""
         return (
             f"This page is about what each group values{what}, inferred from the choices of that "
             f"group alone.{some}"

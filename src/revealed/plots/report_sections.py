@@ -214,7 +214,11 @@ def _groups_table(post: HierarchicalPosterior | SeparatePosterior) -> str:
     """A row for each group: its decisions, its values, and how well they mix."""
     names, groups = post.names, post.groups
     label = str(getattr(post.data, "group_name", None) or "group")
-    means, sds = post.mean("value"), post.sd("value")
+    means, sds, when = post.mean("value"), post.sd("value"), ""
+    if (paths := post.resolved.group_paths) is not None:
+        # of a path the value that it has come to
+        last = paths.start[1:] - 1
+        means, sds, when = means[last], sds[last], " at its last time"
     ess, r_hat = _group_diagnostics(post)
     shown, note = np.arange(len(groups)), ""
     if len(groups) > LIMITS.rows:
@@ -242,7 +246,7 @@ def _groups_table(post: HierarchicalPosterior | SeparatePosterior) -> str:
         )
     rows = [str(groups[i]) for i in shown]
     return (
-        f"<p>Each group: posterior mean ± sd of its values.{note}</p>{missing}"
+        f"<p>Each group: posterior mean ± sd of its values{when}.{note}</p>{missing}"
         f"{table(rows, columns, corner=label)}"
     )
 

@@ -19,6 +19,7 @@ from revealed.results.choice import ChoicePosterior
 from revealed.results.lapses import Lapses
 from revealed.results.loo import Observations
 from revealed.results.mdp import MDPPosterior
+from revealed.results.paths import PathPosterior
 from revealed.results.prediction import Prediction
 from revealed.results.prediction_by_group import predict_by_group
 from revealed.results.summary import Summary
@@ -27,6 +28,9 @@ from revealed.results.summary import Summary
 @dataclass(frozen=True, eq=False, repr=False)
 class SeparatePosterior(Posterior):
     """A posterior for every group; draws have the dimension "group" after chain and draw.
+
+    Of values that change, groups have times of their own: ``draws["value"]`` is (chain, draw, N,
+    K), the paths of all groups one after the other.
 
     Where the work was interrupted, the data are those of the groups that were reached, and
     ``settings["not_fitted"]`` names the others.
@@ -99,14 +103,21 @@ class SeparatePosterior(Posterior):
     def _part(self, i: int, label: Hashable) -> Any:
         """The posterior of the i-th group."""
         assert isinstance(self.model, ChoiceModel)
-        kind: Any = MDPPosterior if self.resolved.concentration is not None else ChoicePosterior
         # settings of all groups together are not those of one
         of_all = ("of_group", "not_fitted")
         own = {name: value for name, value in self.settings.items() if name not in of_all}
         own |= {name: values[i] for name, values in self.settings.get("of_group", {}).items()}
         sampler = own.pop("sampler", self.sampler)
+        paths = self.resolved.group_paths
+        kind: Any = MDPPosterior if self.resolved.concentration is not None else ChoicePosterior
+        drawn = {name: array[:, :, i] for name, array in self.draws.items() if name != "value"}
+        value = self.draws["value"]
+        if paths is None:
+            drawn["value"] = value[:, :, i]
+        else:
+            kind, drawn["value"] = PathPosterior, value[:, :, paths.nodes_of(i)]
         return kind(
-            {name: array[:, :, i] for name, array in self.draws.items()},
+            {name: drawn[name] for name in self.draws},
             self._parts[label],
             self.model.replace(groups=Pooled()),
             sampler,
@@ -299,8 +310,16 @@ def join_parts(
     }
     samplers = dict.fromkeys(part.sampler for part in found)
     common.pop("sampler", None)
+    drawn = {name: [part.draws[name] for part in found] for name in found[0].draws}
+    paths = isinstance(found[0], PathPosterior)
     return SeparatePosterior(
-        {name: np.stack([part.draws[name] for part in found], axis=2) for name in found[0].draws},
+        {
+            # paths are of different lengths, and stand one after the other
+            name: np.concatenate(arrays, axis=2)
+            if paths and name == "value"
+            else np.stack(arrays, axis=2)
+            for name, arrays in drawn.items()
+        },
         data,
         model,
         ", ".join(samplers),
