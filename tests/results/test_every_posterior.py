@@ -177,6 +177,14 @@ MODELS: dict[str, tuple[Any, Any]] = {
             groups=rv.Separate(),
         ),
     ),
+    "hierarchical, random walk": (
+        diaries,
+        rv.ChoiceModel(
+            noise=rv.LogitNoise(),
+            over_time=rv.RandomWalk(between_sessions=0.4),
+            groups=rv.Hierarchical(3.0),
+        ),
+    ),
     "ranking": (games, rv.RankingModel()),
     "ranking, given spread": (games, rv.RankingModel(rv.Normal(1.0), "player")),
     "ranking, logit noise": (games, rv.RankingModel(noise=rv.LogitNoise())),
@@ -191,6 +199,7 @@ CLASSES = {
     "hierarchical, inferred sd": rv.HierarchicalPosterior,
     "hierarchical, correlated noise": rv.HierarchicalPosterior,
     "hierarchical, correlated noise, inferred sd": rv.HierarchicalPosterior,
+    "hierarchical, random walk": rv.HierarchicalPathPosterior,
     "random walk": rv.PathPosterior,
     "reverting, logit noise with lapses": rv.PathPosterior,
     "transitions": rv.MDPPosterior,

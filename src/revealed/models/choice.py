@@ -202,7 +202,12 @@ class ChoiceModel:
                 over_time = resolve_over_time(self.over_time, data, prior)
             else:
                 group_paths = resolve_group_paths(
-                    self.over_time, data, prior, groups, group_of_decision
+                    self.over_time,
+                    data,
+                    prior,
+                    groups,
+                    group_of_decision,
+                    of_population=isinstance(self.groups, Hierarchical),
                 )
         labelled = noise or habit
         if labelled is not None and isinstance(self.groups, Separate):

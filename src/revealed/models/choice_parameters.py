@@ -30,8 +30,11 @@ def parameters_of(resolved: Any) -> tuple[Parameter, ...]:
         found += [
             Parameter("population_mean", ("coefficient",), coefficient),
             Parameter("population_covariance", dims, pair),
-            Parameter("value", ("group", "coefficient"), group),
         ]
+        if group_paths is None:
+            found.append(Parameter("value", ("group", "coefficient"), group))
+        else:
+            found += [group_paths.value_parameter(names), *group_paths.population_parameters]
     elif over_time is not None:
         # a value at every time at which something was decided
         at = {"time": tuple(over_time.times.tolist()), **coefficient}

@@ -6,7 +6,7 @@ Paths stand one after the other in one array, group by group in the order in whi
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -23,6 +23,21 @@ from revealed.models.over_time import (
     resolve_over_time,
 )
 from revealed.models.priors import ResolvedPrior
+
+
+@dataclass(frozen=True)
+class StepPopulation:
+    """What is assumed of how groups differ in the sizes of their steps.
+
+    spread: sd of the half-normal prior of s, by how much the logs of groups' sds differ: e^.5,
+    about two thirds more or less. Much smaller, and all groups have one sd; much larger, and each
+    has only itself to learn from.
+    """
+
+    spread: float = 0.5
+
+
+STEP_POPULATION = StepPopulation()
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +80,20 @@ class GroupPaths:
         return Parameter("value", ("node", "coefficient"), coords)
 
     @property
+    def population_parameters(self) -> tuple[Parameter, ...]:
+        """What is inferred of steps where groups have a population: each group's, then m and s."""
+        found = []
+        for parameter in self.of_first.parameters:
+            # what groups have, and the law that it comes from
+            own = {"group": self.groups, **parameter.coords}
+            found.append(Parameter(parameter.name, ("group", *parameter.dims), own))
+            found += [
+                Parameter(f"{parameter.name}_{what}", parameter.dims, parameter.coords)
+                for what in ("population", "spread")
+            ]
+        return tuple(found)
+
+    @property
     def fingerprint_parts(self) -> tuple[Any, ...]:
         """What a checkpoint must agree with."""
         parts = [path.fingerprint_parts for path in self.paths]
@@ -77,17 +106,26 @@ def resolve_group_paths(
     prior: ResolvedPrior,
     groups: tuple[Hashable, ...],
     group_of_decision: Ints,
+    *,
+    of_population: bool,
 ) -> GroupPaths:
-    """How the values of each group change in its own decisions."""
+    """How the values of each group change in its own decisions.
+
+    of_population: whether sds of groups have one prior, whose scale then is the median of those
+    that groups would have alone.
+    """
     if decisions.times is None:
         # refused there, before decisions are cut into groups
         resolve_over_time(part, decisions, prior)
+    # decisions of each group, in the order in which they stand
     order = np.argsort(group_of_decision, kind="stable")
     ends = np.searchsorted(group_of_decision[order], np.arange(len(groups) + 1))
-    return GroupPaths(
-        groups,
-        tuple(
-            resolve_over_time(part, decisions[np.sort(order[a:b])], prior)
-            for a, b in pairwise(ends.tolist())
-        ),
+    paths = tuple(
+        resolve_over_time(part, decisions[np.sort(order[a:b])], prior)
+        for a, b in pairwise(ends.tolist())
     )
+    if of_population:
+        # one prior for all groups, whatever time each was seen for
+        scales = np.median([path.process.scales for path in paths], axis=0)
+        paths = tuple(replace(path, process=path.process._replace(scales=scales)) for path in paths)
+    return GroupPaths(groups, paths)

@@ -106,6 +106,12 @@ def column_kinds(post: Posterior) -> list[Kind]:
     elif isinstance(post, HierarchicalPosterior):
         add("population mean", count)
         add("population sd", count, low=0.0)
+        # of values that change, each step's median and its spread: as its columns
+        for name, label in STEPS.items():
+            if f"{name}_population" in post.draws:
+                width = post.draws[name].shape[-1]
+                add(f"{label}, median group", width, low=0.0)
+                add(f"spread of log {label}", width, main=False, low=0.0)
     else:
         add("value", count)
     if "prior_sd" in post.draws:

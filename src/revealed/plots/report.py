@@ -179,6 +179,8 @@ def _describe_inference(post: Posterior) -> str:
         noise = (
             "; and how the noise of actions is correlated"
             if "noise_covariance" in post.draws
+            else " at each time, with how fast they change"
+            if post.resolved.group_paths is not None
             else ""
         )
         return (

@@ -16,6 +16,7 @@ from revealed.models.choice import ChoiceModel
 from revealed.models.groups import Pooled
 from revealed.results.base import Columns, Posterior
 from revealed.results.choice import ChoicePosterior
+from revealed.results.joined_observations import join_observations
 from revealed.results.lapses import Lapses
 from revealed.results.loo import Observations
 from revealed.results.mdp import MDPPosterior
@@ -234,20 +235,7 @@ class SeparatePosterior(Posterior):
         """The observations of all groups, each group's by its own draws."""
         position: Ints = self.resolved.group_of_decision
         parts = [self._part(i, label)._observations() for i, label in enumerate(self.groups)]
-        before = np.cumsum([0, *(part.count for part in parts)])
-        kind = np.empty(len(position), np.int64)
-        for i, part in enumerate(parts):
-            kind[position == i] = before[i] + part.kind
-
-        def logs_of(which: Ints) -> Floats:
-            of_part = np.searchsorted(before, which, side="right") - 1
-            logs = np.empty((int(np.prod(self.shape)), len(which)))
-            for i in np.unique(of_part):
-                own = of_part == i
-                logs[:, own] = parts[i].logs_of(which[own] - before[i])
-            return logs
-
-        return Observations(kind, logs_of)
+        return join_observations(parts, position, int(np.prod(self.shape)))
 
     def identification(self) -> Any:
         """Refused: what the decisions identify is told of one group at a time."""
