@@ -81,8 +81,9 @@ def rows() -> list[list[ModelKind]]:
         for groups in GROUPS
         for noise in NOISES
         for lapses in ({}, {"lapses": "lapses"})
-        # what is not there for groups is told once, and noise that has no lapses is left out
-        if (groups == "pooled" or (noise == "normal" and not lapses))
+        # what is not there for populations is told once, and noise that has no lapses is left out
+        if not (groups == "hierarchical" and lapses)
+        and (groups == "pooled" or noise == "normal" or over_time == "random walk")
         and not (lapses and noise in ("other", "correlated"))
     ]
     parts += [
@@ -158,8 +159,8 @@ def combinations() -> str:
             comma = "" if begin.endswith("(") else ", "
             noise = f"{begin}{comma}lapse={LAPSES[first.lapses]})`"
         groups = "" if ranking else GROUPS[first.groups]
-        # values that change are those of one controller
-        if first.over_time != "constant" and first.groups == "pooled" and not ranking:
+        # strategies that take turns are those of one controller
+        if first.over_time == "switching" and first.groups == "pooled":
             groups = "`Pooled()`"
         lines.append([DATA[first.data], noise, groups, OVER_TIME[first.over_time], *cells])
     return as_table(["data", "noise", "groups", "over time", *PRIORS.values()], lines)

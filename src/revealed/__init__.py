@@ -35,6 +35,7 @@ from revealed.results.base import Posterior
 from revealed.results.choice import ChoicePosterior
 from revealed.results.comparison import Comparison, compare
 from revealed.results.hierarchical import HierarchicalPosterior
+from revealed.results.hierarchical_paths import HierarchicalPathPosterior
 from revealed.results.load import load
 from revealed.results.mdp import MDPPosterior
 from revealed.results.paths import PathPosterior
@@ -66,6 +67,7 @@ __all__ = [
     "Gamma",
     "HalfStudentT",
     "Hierarchical",
+    "HierarchicalPathPosterior",
     "HierarchicalPosterior",
     "Known",
     "KnownLapse",

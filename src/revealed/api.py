@@ -292,7 +292,8 @@ def _fit_separately(
     """Every group by itself: an independent fit of the data of each."""
     pooled = model.replace(groups=Pooled())
     choose_entry(sampler, pooled, particular)
-    parts = model.resolve(data).split()
+    resolved = model.resolve(data)
+    parts = resolved.split()
     _warn_of_uninformed((f"group {name!r}", pooled.resolve(part)) for name, part in parts.items())
     # every fit has the same settings, and a seed of its own
     common = {
@@ -305,7 +306,9 @@ def _fit_separately(
     }
 
     def make_fingerprint() -> str:
-        whole = pooled.resolve(data).fingerprint_parts
+        # paths are of each group; pooled, their times and sessions would be mixed
+        mixed = resolved if resolved.group_paths is not None else pooled.resolve(data)
+        whole = mixed.fingerprint_parts
         labels = [str(label) for label in np.asarray(data.groups).tolist()]
         run = {**common, "model": "", "seed": settings.seed}
         return fingerprint("separate", run, labels, *whole)

@@ -163,6 +163,60 @@ def test_an_interrupted_folder_is_continued(
         quick(checkpoint=folder)
 
 
+def test_paths_of_groups_are_fits_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups have times of their own, and a night lies between other decisions of each."""
+    d, calls = simulated(), list[int]()
+    times = np.repeat(np.arange(20.0), 4)
+    times[d.groups == "ben"] //= 3.0
+    nights = (times > np.where(d.groups == "cem", 5.0, 12.0)).astype(int)
+    names = d.names
+    dated = Decisions(
+        d.rows, d.start, d.chosen, groups=d.groups, times=times, sessions=nights, names=names
+    )
+    walk = rv.RandomWalk(between_sessions=rv.HalfStudentT(scale=1.0))
+    model = rv.ChoiceModel(prior=rv.Normal(2.0), groups=rv.Separate(), over_time=walk)
+
+    def fitted(**settings: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rv.NotConvergedWarning)
+            return rv.fit(dated, model, draws=10, warmup=20, chains=2, seed=3, **settings)
+
+    folder = tmp_path / "fits"
+    post = fitted(checkpoint=folder)
+    assert post.draws["value"].shape == (2, 10, 67, 2)
+    assert post.parameter().coords["node"][20:22] == ("ben at 0", "ben at 1")
+    assert post.draws["drift_sd_between_sessions"].shape == (2, 10, 4, 2)
+    ben = post.select(group="ben")
+    assert isinstance(ben, rv.PathPosterior)
+    np.testing.assert_array_equal(ben.times, np.arange(7.0))
+    assert_same(ben.draws["value"], post.draws["value"][:, :, 20:27])
+    # who was fitted is read from the folder
+    original = api.fit_task
+
+    def counted(task: FitTask) -> Any:
+        calls.append(task.position)
+        return original(task)
+
+    (folder / "1.nc").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(api, "fit_task", counted)
+        again = fitted(checkpoint=folder, resume=True, executor=2)
+    assert calls == [1]
+    assert_same(again.draws["value"], post.draws["value"])
+    # others' nights are not ben's: what is known of all at once would mix them
+    offers = dated[np.flatnonzero(dated.groups == "ben")]
+    found = post.predict(offers, draws="all")
+    np.testing.assert_array_equal(
+        found.probabilities, ben.predict(offers, draws="all").probabilities
+    )
+    with pytest.raises(ValueError, match="a prediction needs to know when"):
+        post.predict(d)
+    with pytest.raises(ValueError, match="values that change need to know when"):
+        rv.fit(d, model)
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [

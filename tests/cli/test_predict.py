@@ -205,3 +205,26 @@ def test_posterior_of_games_is_refused(fitted: Path, tmp_path: Path) -> None:
     fit_quietly(games, model, draws=20, warmup=20, chains=1).save(tmp_path / "r.nc")
     words = (tmp_path / "r.nc", fitted / "people.csv", "--out", tmp_path / "p.csv")
     assert "was learnt from games" in refuses("predict", *words)
+
+
+@pytest.mark.parametrize("groups", ["pooled", "separate"])
+def test_values_that_change_are_predicted_at_times(groups: str, tmp_path: Path) -> None:
+    """From a table to a table; without its column of times they are refused."""
+    rng = np.random.default_rng(2)
+    lines = ["decision,group,day,action,chosen,price"]
+    for t in range(24):
+        price = rng.normal(size=2)
+        best = int(np.argmin(price + rng.gumbel(size=2)))
+        lines += [f"{t},{'ab'[t % 2]},{t // 2},{a},{a == best},{price[a]:.6f}" for a in (0, 1)]
+    table, post = write(tmp_path / "t.csv", "\n".join(lines) + "\n"), tmp_path / "post.nc"
+    change = ("--time", "day", "--over-time", "random-walk", "--groups", groups)
+    made = answers("fit", table, "--features", "price", *change, *SMALL, "--out", post)
+    assert made["decisions"] == 24
+    out = tmp_path / "p.csv"
+    assert answers("predict", post, table, "--time", "day", "--out", out)["decisions"] == 24
+    assert "a prediction needs to know when" in refuses("predict", post, table, "--out", out)
+    games = write(tmp_path / "g.jsonl", "{}")
+    said = refuses("predict", post, games, "--time", "day", "--out", out)
+    assert "games of Tetris are read without times and sessions; leave out --time" in said
+    if groups == "pooled":
+        assert "has values that change, and a player keeps to one" in refuses("play", post)

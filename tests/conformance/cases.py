@@ -76,6 +76,7 @@ def pace(kind: ModelKind, name: str, problem: str) -> Pace:
         "transitions-hmc": Pace(200, 8),
         "ranking-hmc": Pace(150, 3),
         "state-space": Pace(200, 8),
+        "hierarchical-state-space": Pace(200, 8),
         "hidden-markov": Pace(200, 8),
         "skill-paths": Pace(200, 12),
     }.get(name, Pace(500, 20))

@@ -38,6 +38,7 @@ LONG = {
     "laplace": 400,
     "transitions-hmc": 600,
     "state-space": 400,
+    "hierarchical-state-space": 400,
     "hidden-markov": 400,
 }
 """Data sets of the long run, where one takes long; else 1,000."""

@@ -163,6 +163,12 @@ def place_skills(rng: np.random.Generator, sampler: Any, state: State, at: Draws
     return dict(sampler.at_position(sampler.init(rng, None), here))
 
 
+def place_groups(rng: np.random.Generator, sampler: Any, state: State, at: Draws) -> State:
+    """The same groups and population, in the coordinates of the new data alone."""
+    position = {name: state[name] for name in ("path", "theta", "eta")}
+    return dict(sampler.init(rng, None) | position)
+
+
 CARRY: dict[str, Carry] = {
     "composite": forget_density,
     "da": redraw_utilities,
@@ -177,6 +183,7 @@ CARRY: dict[str, Carry] = {
     "transitions-hmc": redraw_totals,
     "ranking-hmc": evaluate_ranking,
     "state-space": place_path,
+    "hierarchical-state-space": place_groups,
     # it is evaluated afresh whenever it goes on
     "hidden-markov": keep,
     "skill-paths": place_skills,
@@ -195,11 +202,18 @@ STEPS = {
     "transitions-hmc": (1_000, 6_000),
     "ranking-hmc": (2_000, 10_000),
     "state-space": (500, 4_000),
+    "hierarchical-state-space": (500, 4_000),
     "hidden-markov": (1_000, 6_000),
     "skill-paths": (500, 4_000),
 }
 """Steps of the joint chain by default, and with --slow; of the paper's samplers more."""
-THIN = {"hierarchical-hmc": 8, "state-space": 8, "hidden-markov": 8, "skill-paths": 8}
+THIN = {
+    "hierarchical-hmc": 8,
+    "state-space": 8,
+    "hierarchical-state-space": 8,
+    "hidden-markov": 8,
+    "skill-paths": 8,
+}
 """Iterations for each set of data, where making a sampler for it takes longer than these.
 
 Batches of a chain must not correlate.

@@ -14,7 +14,9 @@ import pytest
 
 import revealed as rv
 from revealed.kernels.noise import NORMAL, LapseArguments
+from revealed.samplers import hierarchical_paths
 from revealed.samplers.path_augmentation import PathAugmentationSampler
+from revealed.samplers.path_population import PathPopulationChain
 from tests.conformance.cases import (
     Pair,
     Spoil,
@@ -40,11 +42,18 @@ WARMUP = {
     "hierarchical-hmc": 400,
     "hierarchical-gibbs": 50,
     "state-space": 400,
+    "hierarchical-state-space": 600,
     "hidden-markov": 400,
     "skill-paths": 600,
 }
 """Iterations before the first draw; of other samplers 1,000."""
-THIN = {"hierarchical": 4, "hierarchical-hmc": 2, "state-space": 2, "skill-paths": 6}
+THIN = {
+    "hierarchical": 4,
+    "hierarchical-hmc": 2,
+    "state-space": 2,
+    "hierarchical-state-space": 2,
+    "skill-paths": 6,
+}
 """Iterations between draws, where so many belong to one batch otherwise that batches correlate."""
 COUNTS = {
     "composite": (20_000, 200_000),
@@ -55,6 +64,7 @@ COUNTS = {
     "transitions-hmc": (6_000, 40_000),
     "ranking-hmc": (8_000, 40_000),
     "state-space": (10_000, 100_000),
+    "hierarchical-state-space": (2_000, 40_000),
     "hidden-markov": (1_000, 40_000),
     "skill-paths": (8_000, 60_000),
     "ibis": (4_000, 20_000),
@@ -300,5 +310,77 @@ def step_backwards(sampler: Any) -> Any:
 def test_wrong_steps_of_paths_are_caught(pair: Pair, spoil: Spoil) -> None:
     (oracle,) = oracles_for(pair)
     draws = many_draws(pair, oracle, {}, 40_000, oracle.data, spoil)
+    with must_fail(str(spoil.__doc__)):
+        assert_moments(oracle.columns(draws), oracle.exact())
+
+
+def forget_the_mean(patch: pytest.MonkeyPatch) -> None:
+    """Groups begin about zero, and not about the mean of their population."""
+    right = PathPopulationChain.population
+
+    def wrong(chain: PathPopulationChain) -> Any:
+        found = right(chain)
+        return found._replace(mean=np.zeros_like(found.mean))
+
+    patch.setattr(PathPopulationChain, "population", wrong)
+
+
+def spread_without_jacobian(patch: pytest.MonkeyPatch) -> None:
+    """The spread of groups' steps is drawn on the log scale without the factor that brings."""
+    right = PathPopulationChain.log_density_of_steps
+
+    def wrong(chain: Any, k: int, log_m: float, log_s: float, *rest: float) -> float:
+        return right(chain, k, log_m, log_s, *rest) - log_s
+
+    patch.setattr(PathPopulationChain, "log_density_of_steps", wrong)
+    # the other move of the spread is right, and would make up for it
+    settings = replace(hierarchical_paths.SETTINGS, moves=0)
+    patch.setattr(hierarchical_paths, "SETTINGS", settings)
+
+
+def sizes_that_stay(patch: pytest.MonkeyPatch) -> None:
+    """Sizes of groups' steps do not follow their population where it moves with all paths."""
+    right = PathPopulationChain._move_population
+
+    def wrong(chain: PathPopulationChain, rng: np.random.Generator) -> float:
+        before = chain.chains.theta.copy()
+        found = right(chain, rng)
+        chain.chains.theta[:] = before
+        return found
+
+    patch.setattr(PathPopulationChain, "_move_population", wrong)
+
+
+def one_walk_for_all(patch: pytest.MonkeyPatch) -> None:
+    """Groups do not look at the sizes of others' steps."""
+    right = PathPopulationChain.population
+
+    def wrong(chain: PathPopulationChain) -> Any:
+        found = right(chain)
+        return found._replace(log_mean=np.zeros_like(found.log_mean))
+
+    patch.setattr(PathPopulationChain, "population", wrong)
+
+
+@pytest.mark.parametrize(
+    ("pair", "spoil"),
+    [
+        case(pair, "mutants", pair, spoil, slow=slow, name=spoil.__name__)
+        for pair in pairs()
+        for spoil, slow in (
+            (forget_the_mean, False),
+            (spread_without_jacobian, False),
+            (sizes_that_stay, True),
+            (one_walk_for_all, True),
+        )
+        if pair.entry.name == "hierarchical-state-space" and pair.kind.noise == "logit"
+    ],
+)
+def test_wrong_populations_of_paths_are_caught(
+    pair: Pair, spoil: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (oracle,) = oracles_for(pair)
+    spoil(monkeypatch)
+    draws = many_draws(pair, oracle, {}, 4_000, oracle.data)
     with must_fail(str(spoil.__doc__)):
         assert_moments(oracle.columns(draws), oracle.exact())

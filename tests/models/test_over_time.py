@@ -68,10 +68,6 @@ def test_sizes_are_for_each_coefficient_or_shared() -> None:
         (lambda: resolve(dated(range(5)), rv.RandomWalk([0.1, 0.2, 0.3])), "3"),
         (lambda: rv.ChoiceModel(prior=rv.Flat(), over_time=rv.RandomWalk()), "a proper prior"),
         (
-            lambda: rv.ChoiceModel(groups=rv.Separate(), over_time=rv.RandomWalk()),
-            "fitted one by one",
-        ),
-        (
             lambda: resolve(dated(range(5)), rv.RandomWalk(between_sessions=1.0)),
             "session",
         ),

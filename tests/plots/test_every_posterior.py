@@ -142,6 +142,30 @@ def separate() -> Posterior:
     return found
 
 
+def separate_paths() -> Posterior:
+    """Two groups with eight and twelve times."""
+    data = decisions(groups=["ann"] * 8 + ["ben"] * 12, times=range(20))
+    model = ChoiceModel(prior=Normal(2.0), groups=Separate(), over_time=RandomWalk())
+    found: Posterior = make(data, model, value=draw(20, 2), drift_sd=np.exp(draw(2, 2)))
+    return found
+
+
+def hierarchical_paths() -> Posterior:
+    """Two groups with eight and twelve times, and their population."""
+    data = decisions(groups=["ann"] * 8 + ["ben"] * 12, times=range(20))
+    sds = ("drift_sd_population", "drift_sd_spread")
+    found: Posterior = make(
+        data,
+        ChoiceModel(groups=Hierarchical(), over_time=RandomWalk()),
+        population_mean=draw(2),
+        population_covariance=covariances(),
+        value=draw(20, 2),
+        drift_sd=np.exp(draw(2, 2)),
+        **{name: np.exp(draw(2)) for name in sds},
+    )
+    return found
+
+
 def mdp() -> MDPPosterior:
     model = ChoiceModel(prior=Normal(2.0), transitions=Dirichlet())
     found: MDPPosterior = make(
@@ -167,8 +191,10 @@ MAKERS: dict[str, Callable[[], Any]] = {
     ),
     "hierarchical": hierarchical,
     "hierarchical, correlated noise": hierarchical_correlated,
+    "hierarchical paths": hierarchical_paths,
     "separate": separate,
     "separate transitions": separate_transitions,
+    "separate paths": separate_paths,
     "transitions": mdp,
     "random walk": lambda: make(
         decisions(times=range(20)),

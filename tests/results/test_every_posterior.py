@@ -55,6 +55,25 @@ def diary() -> rv.Decisions:
     )
 
 
+def diaries() -> rv.Decisions:
+    """People with days of their own: some chose on more days than others, two of them twice."""
+    d = people(3, 12)
+    days = np.repeat(np.arange(12.0), 3) + 0.5 * (d.groups == "ben")
+    days[d.groups == "cem"] //= 2.0
+    return rv.Decisions(
+        d.rows,
+        d.start,
+        d.chosen,
+        names=d.names,
+        actions=d.actions,
+        groups=d.groups,
+        group_name="person",
+        times=days,
+        # a week begins on another day for everybody
+        sessions=[f"week {int(day // 5)}" for day in days],
+    )
+
+
 def walks() -> rv.Trajectories:
     """Four walks through a house of three rooms, by two people."""
     rng = np.random.default_rng(2)
@@ -141,6 +160,31 @@ MODELS: dict[str, tuple[Any, Any]] = {
             over_time=rv.MeanReverting(),
         ),
     ),
+    "separate, random walk": (
+        diaries,
+        rv.ChoiceModel(
+            prior=rv.Normal(rv.HalfStudentT()),
+            over_time=rv.RandomWalk(0.3, between_sessions=rv.HalfStudentT(scale=1.0)),
+            groups=rv.Separate(),
+        ),
+    ),
+    "separate, reverting, lapses": (
+        diaries,
+        rv.ChoiceModel(
+            prior=rv.Normal(2.0),
+            noise=rv.LogitNoise(lapse=rv.Lapse()),
+            over_time=rv.MeanReverting(),
+            groups=rv.Separate(),
+        ),
+    ),
+    "hierarchical, random walk": (
+        diaries,
+        rv.ChoiceModel(
+            noise=rv.LogitNoise(),
+            over_time=rv.RandomWalk(between_sessions=0.4),
+            groups=rv.Hierarchical(3.0),
+        ),
+    ),
     "ranking": (games, rv.RankingModel()),
     "ranking, given spread": (games, rv.RankingModel(rv.Normal(1.0), "player")),
     "ranking, logit noise": (games, rv.RankingModel(noise=rv.LogitNoise())),
@@ -155,6 +199,7 @@ CLASSES = {
     "hierarchical, inferred sd": rv.HierarchicalPosterior,
     "hierarchical, correlated noise": rv.HierarchicalPosterior,
     "hierarchical, correlated noise, inferred sd": rv.HierarchicalPosterior,
+    "hierarchical, random walk": rv.HierarchicalPathPosterior,
     "random walk": rv.PathPosterior,
     "reverting, logit noise with lapses": rv.PathPosterior,
     "transitions": rv.MDPPosterior,
@@ -317,9 +362,9 @@ def test_a_separate_group_is_what_its_own_fit_would_be(what: str) -> None:
     whose = post.resolved.group_of_decision
     np.testing.assert_array_equal(post.log_likelihood()[:, :, whose == 1], alone.log_likelihood())
     assert post.summaries[label].message == alone.summary().message
-    assert post.columns().names[: len(one.columns().names)] == tuple(
-        f"{post.groups[0]} {name}" for name in one.columns().names
-    )
+    # of values that change, at times that are each group's own
+    first = post.select(group=post.groups[0]).columns().names
+    assert post.columns().names[: len(first)] == tuple(f"{post.groups[0]} {n}" for n in first)
     with pytest.raises(ValueError, match=r"one group at a time: select\(group="):
         post.identification()
 

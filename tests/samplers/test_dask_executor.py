@@ -43,8 +43,13 @@ def quick(model: rv.ChoiceModel = HIERARCHICAL, **settings: Any) -> Any:
         settings = {"sampler": "hierarchical", **settings}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rv.NotConvergedWarning)
+        d = simulated()
+        if not isinstance(model.over_time, rv.Constant):
+            # groups decide at times of their own
+            times = np.arange(float(len(d)))
+            d = Decisions(d.rows, d.start, d.chosen, groups=d.groups, times=times)
         return rv.fit(
-            simulated(),
+            d,
             model,
             **{"draws": 4, "warmup": 8, "chains": 2, "progress": False, **settings},
         )
@@ -117,9 +122,11 @@ def test_a_lost_worker_is_survived(two: Any, turn: int, monkeypatch: pytest.Monk
     assert killed
 
 
-def test_each_group_alone_has_the_same_draws_anywhere(two: Any) -> None:
-    one = quick(SEPARATE, executor=1)
-    for other in (quick(SEPARATE, executor=3), quick(SEPARATE, executor=two)):
+@pytest.mark.parametrize("over_time", [rv.Constant(), rv.RandomWalk()])
+def test_each_group_alone_has_the_same_draws_anywhere(two: Any, over_time: Any) -> None:
+    model = SEPARATE.replace(over_time=over_time)
+    one = quick(model, executor=1)
+    for other in (quick(model, executor=3), quick(model, executor=two)):
         assert list(one) == list(other)
         assert_same(one, other)
 

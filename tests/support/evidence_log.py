@@ -66,6 +66,10 @@ MODELS = {
     "values that change, normal noise with lapses": "fit",
     "values that change, logit noise with lapses": "fit",
     "values that change, Student noise with lapses": "fit",
+    "values of a population that change, normal noise": "fit",
+    "values of a population that change, logit noise": "fit",
+    "values of a population that change, Student noise": "fit",
+    "values of a population that change, another noise": "fit",
     "strategies that take turns, normal noise": "fit",
     "strategies that take turns, logit noise": "fit",
     "strategies that take turns, Student noise": "fit",
@@ -185,6 +189,9 @@ def model_name(kind: ModelKind) -> str:
     if kind.over_time != "constant":
         called = {"student": "Student", "student df": "Student", "other": "another"}
         lapses = "" if kind.lapses == "no" else " with lapses"
+        if kind.groups == "hierarchical":
+            law = called.get(kind.noise, kind.noise)
+            return f"values of a population that change, {law} noise{lapses}"
         return f"values that change, {called.get(kind.noise, kind.noise)} noise{lapses}"
     if kind.lapses != "no":
         whose = "population" if kind.groups == "hierarchical" else "choices"
@@ -244,6 +251,14 @@ def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:
     dated = rv.Decisions(
         plain.rows, plain.start, plain.chosen, blocks=plain.blocks, times=range(len(plain))
     )
+    dated_groups = rv.Decisions(
+        plain.rows,
+        plain.start,
+        plain.chosen,
+        blocks=plain.blocks,
+        groups=labelled.groups,
+        times=range(len(plain)),
+    )
     every: list[Any] = [rv.NormalNoise(), rv.LogitNoise(), *students]
     lapsing = [replace(law, lapse=rv.Lapse()) for law in every]
     return [
@@ -283,6 +298,15 @@ def examples() -> list[tuple[Any, rv.ChoiceModel | rv.RankingModel]]:
                 (normal, rv.MeanReverting()),
             )
             for law in (*every, *lapsing)
+        ),
+        *(
+            (
+                dated_groups,
+                rv.ChoiceModel(
+                    prior=normal, noise=law, over_time=rv.RandomWalk(), groups=rv.Hierarchical()
+                ),
+            )
+            for law in every[:3]
         ),
         *(
             (dated, rv.ChoiceModel(prior=prior, noise=law, over_time=rv.Switching()))

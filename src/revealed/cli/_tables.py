@@ -178,10 +178,11 @@ def load_choices(path: Path) -> Any:
     from revealed.results.hierarchical import HierarchicalPosterior
     from revealed.results.load import load
     from revealed.results.mdp import MDPPosterior
+    from revealed.results.paths import PathPosterior
     from revealed.results.separate import SeparatePosterior
 
     found = load(path)
-    of_tables = isinstance(found, ChoicePosterior | HierarchicalPosterior) or (
+    of_tables = isinstance(found, ChoicePosterior | HierarchicalPosterior | PathPosterior) or (
         isinstance(found, SeparatePosterior) and found.resolved.concentration is None
     )
     if not of_tables:

@@ -61,6 +61,7 @@ def play(
     from revealed.environments.tetris.text import as_rich, count_empty_rows
     from revealed.models.correlated_noise import NoiseCovariance
     from revealed.results.choice import ChoicePosterior
+    from revealed.results.paths import PathPosterior
 
     # Refuse what makes no game before the posterior is read.
     for option, number in (("--steps", steps), ("--rows", rows), ("--columns", columns)):
@@ -71,6 +72,11 @@ def play(
     if out is not None:
         check_writable(out)
     post = load_choices(posterior)
+    if isinstance(post, PathPosterior):
+        raise ValueError(
+            f"{posterior} has values that change, and a player keeps to one; fit a model whose "
+            "values are constant"
+        )
     # several groups have several values, and a game has one player
     if not isinstance(post, ChoicePosterior):
         raise ValueError(

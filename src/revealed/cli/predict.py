@@ -28,13 +28,16 @@ from revealed.cli._tables import (
     DecisionColumn,
     GroupColumn,
     PosteriorFile,
+    SessionColumn,
     Table,
+    TimeColumn,
     check_table_suffix,
     column_option,
     csv_format,
     is_games_file,
     load_choices,
     read_tetris_decisions,
+    refuse_times,
 )
 
 if TYPE_CHECKING:
@@ -67,6 +70,8 @@ def predict(
     action: ActionColumn = "action",
     group: GroupColumn = "group",
     available: AvailableColumn = None,
+    time_column: TimeColumn = None,
+    session: SessionColumn = None,
     sep: CsvSep = None,
     decimal: CsvDecimal = None,
     encoding: CsvEncoding = None,
@@ -95,14 +100,16 @@ def predict(
     check_writable(out)
     post = load_choices(posterior)
     _refuse_new_groups(post, new_groups)
+    columns: dict[str, str | None] = {"time": time_column, "session": session}
     # Features are looked for by the posterior's names, in games as in tables.
     if is_games_file(table):
+        refuse_times(columns, "games of Tetris")
         d, chosen = read_tetris_decisions(table, post.names), "chosen"
     else:
         form = csv_format(sep, decimal, encoding)
         if chosen is None and "chosen" in read_names(table, form):
             chosen = "chosen"
-        columns = {
+        columns |= {
             "decision": decision,
             "chosen": chosen,
             "action": action,
@@ -185,8 +192,9 @@ def _predict(
     """The prediction: of one value for all, or of each group by its own."""
     from revealed.results.choice import ChoicePosterior
     from revealed.results.hierarchical import HierarchicalPosterior
+    from revealed.results.paths import PathPosterior
 
-    if isinstance(post, ChoicePosterior):
+    if isinstance(post, ChoicePosterior | PathPosterior):
         return post.predict(decisions, method, seed=seed, draws=draws)
     if decisions.groups is None:
         raise ValueError(

@@ -11,7 +11,8 @@ nodes, the first one too. Paths may be of several components, each with sds of i
 
 theta: the logarithms of sds, of sds between sessions, of rates, and of the sd of the first value
 where it is inferred; then the centre. Each sd or rate has a half-t prior with four degrees of
-freedom, on the log scale with the factor that brings.
+freedom, on the log scale with the factor that brings; of one of many groups, a normal law on the
+log scale. The first value of a random walk may have a mean, which then is the centre.
 """
 
 import math
@@ -22,6 +23,8 @@ import numpy as np
 from revealed._types import Bools, Floats, Ints
 from revealed.kernels._compile import compiled, compiled_internal
 from revealed.kernels.prior_scale import HYPERPRIOR_DF
+
+NONE = np.zeros(0)
 
 
 class PathProcess(NamedTuple):
@@ -34,7 +37,8 @@ class PathProcess(NamedTuple):
     scales (P,): of the half-t priors of theta's sds and rates; 0 where one is known. component
     (N,): of each node's path, whose sizes are those of the first component that much further on.
     starts: 0, or where first values are independent how many sds theta has for them, one for each
-    component, known or not.
+    component, known or not. mean (D,): of the first value of a random walk; empty where it is zero.
+    log_mean, log_sd (P,): of the normal prior of theta's sds; empty where priors are half-t.
     """
 
     gap: Floats
@@ -49,6 +53,9 @@ class PathProcess(NamedTuple):
     scales: Floats
     component: Ints
     starts: int = 0
+    mean: Floats = NONE
+    log_mean: Floats = NONE
+    log_sd: Floats = NONE
 
 
 class PathLaw(NamedTuple):
@@ -146,6 +153,9 @@ def write_path_law(process: PathProcess, theta: Floats, law: PathLaw) -> float:
     own_start = not (process.reverts or process.starts > 0)
     for i in range(width):
         law.centre[i] = theta[centre_at(process) + i] if process.reverts else 0.0
+        # every node of a walk is about where the first one is
+        if process.mean.size > 0:
+            law.centre[i] = process.mean[i]
         for j in range(width):
             law.start[i, j] = scale * process.start_precision[i, j] if own_start else 0.0
     # an exponential for each size, not for each node
@@ -204,6 +214,11 @@ def log_prior_of_theta(process: PathProcess, theta: Floats, gradient: Floats) ->
     width, total = process.size.size, 0.0
     for p in range(process.scales.size):
         if process.scales[p] == 0.0:
+            continue
+        if process.log_mean.size > 0:
+            z = (theta[p] - process.log_mean[p]) / process.log_sd[p]
+            total -= 0.5 * z * z
+            gradient[p] -= z / process.log_sd[p]
             continue
         # half-t of exp(theta): theta - (df + 1) / 2 log(1 + exp(2 theta) / (df scale^2))
         # the factor exp(theta) is that of a density on the log scale

@@ -225,7 +225,7 @@ def place_law(normal: NormalPaths, work: PathWorkspace, theta: Floats, placed: P
         return False
     # the stand-in about the centre: linear - H centre, and what that leaves of the constant
     count, width = placed.mean.shape
-    if process.reverts:
+    if process.reverts or process.mean.size > 0:
         for n in range(count):
             for i in range(width):
                 total = 0.0

@@ -38,6 +38,7 @@ from revealed.models.correlated_noise import (
     check_all_offered,
     resolve_noise,
 )
+from revealed.models.group_paths import GroupPaths, resolve_group_paths
 from revealed.models.groups import Groups, Hierarchical, Pooled, Separate
 from revealed.models.habit import ResolvedHabit, resolve_habit, with_habits
 from revealed.models.noise import Noise, NormalNoise
@@ -134,7 +135,7 @@ class ChoiceModel:
         if isinstance(self.over_time, Switching):
             refuse_with_switching(self.prior, self.groups)
         elif not isinstance(self.over_time, Constant):
-            refuse_with_changes(self.prior, self.groups)
+            refuse_with_changes(self.prior)
         lapse = getattr(self.noise, "lapse", None)
         if lapse is not None and lapse.by == "group" and not isinstance(self.groups, Hierarchical):
             raise ValueError(
@@ -188,7 +189,7 @@ class ChoiceModel:
             # labels of actions are needed, which a folder is not asked for
             noise = resolve_noise(self.noise, data)
         habit = resolve_habit(data) if self._has_habits else None
-        over_time, switching = None, None
+        over_time, switching, group_paths = None, None, None
         if not isinstance(self.over_time, Constant):
             if isinstance(data, ParquetDecisions):
                 raise ValueError(
@@ -197,8 +198,17 @@ class ChoiceModel:
                 )
             if isinstance(self.over_time, Switching):
                 switching = resolve_switching(self.over_time, data)
-            else:
+            elif group_of_decision is None:
                 over_time = resolve_over_time(self.over_time, data, prior)
+            else:
+                group_paths = resolve_group_paths(
+                    self.over_time,
+                    data,
+                    prior,
+                    groups,
+                    group_of_decision,
+                    of_population=isinstance(self.groups, Hierarchical),
+                )
         labelled = noise or habit
         if labelled is not None and isinstance(self.groups, Separate):
             assert group_of_decision is not None
@@ -214,6 +224,7 @@ class ChoiceModel:
             habit=habit,
             over_time=over_time,
             switching=switching,
+            group_paths=group_paths,
         )
 
     @property
@@ -273,7 +284,8 @@ class ResolvedChoiceModel:
     the coordinates of the data. noise: None where it is independent. groups: N labels, none where
     all are pooled. group_of_decision: (T,) positions among them. concentration: (M, N, N), and
     exists: (N, M), of the Dirichlet prior of unknown rows. habit: None where lapses follow none.
-    over_time: None where values have no paths. switching: None where no strategies take turns.
+    over_time: None where values have no paths, or each group one: group_paths. switching: None
+    where no strategies take turns.
     """
 
     model: ChoiceModel
@@ -288,6 +300,7 @@ class ResolvedChoiceModel:
     habit: ResolvedHabit | None = None
     over_time: ResolvedOverTime | None = None
     switching: ResolvedSwitching | None = None
+    group_paths: GroupPaths | None = None
 
     @property
     def kernel(self) -> AnyNoise:

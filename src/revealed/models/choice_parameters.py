@@ -20,6 +20,7 @@ from revealed.models.noise_draws import lapse_parameters
 def parameters_of(resolved: Any) -> tuple[Parameter, ...]:
     """Everything unknown, in the order in which it is reported."""
     names, over_time = resolved.coefficients.names, resolved.over_time
+    group_paths = resolved.group_paths
     coefficient = {"coefficient": names}
     found: list[Parameter] = []
     if isinstance(resolved.model.groups, Hierarchical):
@@ -29,15 +30,19 @@ def parameters_of(resolved: Any) -> tuple[Parameter, ...]:
         found += [
             Parameter("population_mean", ("coefficient",), coefficient),
             Parameter("population_covariance", dims, pair),
-            Parameter("value", ("group", "coefficient"), group),
         ]
+        if group_paths is None:
+            found.append(Parameter("value", ("group", "coefficient"), group))
+        else:
+            found += [group_paths.value_parameter(names), *group_paths.population_parameters]
     elif over_time is not None:
         # a value at every time at which something was decided
         at = {"time": tuple(over_time.times.tolist()), **coefficient}
         found.append(Parameter("value", ("time", "coefficient"), at))
-        found += over_time.parameters
-        if over_time.process.reverts:
-            found.append(Parameter("long_run_mean", ("coefficient",), coefficient))
+        found += _parameters_of_steps(over_time, coefficient)
+    elif group_paths is not None:
+        found.append(group_paths.value_parameter(names))
+        found += _parameters_of_steps(group_paths.of_first, coefficient)
     elif resolved.switching is not None:
         strategies = {"strategy": resolved.switching.strategies}
         found.append(Parameter("value", ("strategy", "coefficient"), strategies | coefficient))
@@ -61,11 +66,21 @@ def parameters_of(resolved: Any) -> tuple[Parameter, ...]:
         found.append(Parameter("transition", ("cell",), {"cell": _cell_names(resolved)}))
     # separate groups have all of these, each its own
     if isinstance(resolved.model.groups, Separate):
+        group = {"group": resolved.groups}
+        # nodes are each group's own already
         found = [
-            Parameter(p.name, ("group", *p.dims), {"group": resolved.groups, **p.coords})
+            p if "node" in p.dims else Parameter(p.name, ("group", *p.dims), {**group, **p.coords})
             for p in found
         ]
     return tuple(found)
+
+
+def _parameters_of_steps(over_time: Any, coefficient: Any) -> list[Parameter]:
+    """What is unknown of how a value changes, its long-run mean too."""
+    found = list(over_time.parameters)
+    if over_time.process.reverts:
+        found.append(Parameter("long_run_mean", ("coefficient",), coefficient))
+    return found
 
 
 def _cell_names(resolved: Any) -> tuple[str, ...]:
@@ -91,6 +106,8 @@ def fingerprint_of(resolved: Any) -> tuple[Any, ...]:
     if resolved.over_time is not None:
         # other gaps between times are another posterior
         parts += resolved.over_time.fingerprint_parts
+    if resolved.group_paths is not None:
+        parts += resolved.group_paths.fingerprint_parts
     if resolved.switching is not None:
         parts += resolved.switching.fingerprint_parts
     if resolved.habit is not None:

@@ -23,7 +23,6 @@ from revealed.data.decisions import Decisions
 from revealed.kernels.path_process import PathProcess
 from revealed.models.base import Parameter
 from revealed.models.coordinates import block_of_coefficient
-from revealed.models.groups import Separate
 from revealed.models.priors import Flat, HalfStudentT, ResolvedPrior
 from revealed.models.switching import Switching
 
@@ -165,7 +164,7 @@ OverTime = Constant | RandomWalk | MeanReverting | Switching
 """Whether values change, and how."""
 
 
-def refuse_with_changes(prior: Any, groups: Any) -> None:
+def refuse_with_changes(prior: Any) -> None:
     """Refuse parts of a model that values which change do not go with.
 
     The sentence says what to give in their place.
@@ -173,11 +172,6 @@ def refuse_with_changes(prior: Any, groups: Any) -> None:
     if isinstance(prior, Flat):
         raise ValueError(
             "values that change need a proper prior of where they begin; give rv.Normal(sd)"
-        )
-    if isinstance(groups, Separate):
-        raise ValueError(
-            "values that change have times of their own in every group, so that separate groups "
-            "are fitted one by one: give groups=rv.Pooled() and the decisions of one group"
         )
 
 

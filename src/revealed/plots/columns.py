@@ -54,11 +54,21 @@ class Kind:
 def column_kinds(post: Posterior) -> list[Kind]:
     """The columns of any posterior by kind, in the order of `post.columns()`."""
     if isinstance(post, SeparatePosterior):
-        # every group has the same columns, one group after the other
-        part = column_kinds(post.select(group=post.groups[0]))
-        width = sum(len(kind.where) for kind in part)
-        first = width * np.arange(len(post.groups))[:, None]
-        return [replace(kind, where=(first + kind.where).ravel()) for kind in part]
+        # every group has columns of the same kinds, one group after the other; of values that
+        # change as many as it has times
+        same = post.resolved.group_paths is None
+        some = post.groups[:1] if same else post.groups
+        parts = [column_kinds(post.select(group=label)) for label in some]
+        parts = parts * len(post.groups) if same else parts
+        widths = [sum(len(kind.where) for kind in part) for part in parts]
+        first = np.cumsum([0, *widths[:-1]])
+        return [
+            replace(
+                of_kind[0],
+                where=np.concatenate([f + k.where for f, k in zip(first, of_kind, strict=True)]),
+            )
+            for of_kind in zip(*parts, strict=True)
+        ]
     kinds: list[Kind] = []
 
     def add(label: str, count: int, **more: Any) -> None:
@@ -96,6 +106,12 @@ def column_kinds(post: Posterior) -> list[Kind]:
     elif isinstance(post, HierarchicalPosterior):
         add("population mean", count)
         add("population sd", count, low=0.0)
+        # of values that change, each step's median and its spread: as its columns
+        for name, label in STEPS.items():
+            if f"{name}_population" in post.draws:
+                width = post.draws[name].shape[-1]
+                add(f"{label}, median group", width, low=0.0)
+                add(f"spread of log {label}", width, main=False, low=0.0)
     else:
         add("value", count)
     if "prior_sd" in post.draws:

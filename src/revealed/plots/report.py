@@ -179,6 +179,8 @@ def _describe_inference(post: Posterior) -> str:
         noise = (
             "; and how the noise of actions is correlated"
             if "noise_covariance" in post.draws
+            else " at each time, with how fast they change"
+            if post.resolved.group_paths is not None
             else ""
         )
         return (
@@ -187,6 +189,7 @@ def _describe_inference(post: Posterior) -> str:
         )
     if isinstance(post, SeparatePosterior):
         what = " and where its actions lead" if "transition" in post.draws else ""
+        what += " at each time" if post.resolved.group_paths is not None else ""
         return (
             f"This page is about what each group values{what}, inferred from the choices of that "
             f"group alone.{some}"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from html import escape
+from typing import Any
+
+import numpy as np
 
 from revealed.plots.paths import value_paths
 from revealed.plots.report_html import picture
 from revealed.plots.skill_paths import leaders, skill_curves
 from revealed.plots.strategies import strategy_ribbons
+from revealed.plots.style import LIMITS
 from revealed.results.base import Posterior
 from revealed.results.paths import PathPosterior
 from revealed.results.skill_paths import RankingPathPosterior
@@ -16,6 +20,8 @@ from revealed.results.switching import SwitchingPosterior
 
 def paths_section(post: Posterior) -> str:
     """How values change, where they do."""
+    if getattr(post.resolved, "group_paths", None) is not None:
+        return _paths_of_groups(post)
     if not isinstance(post, PathPosterior):
         return ""
     figure = picture(
@@ -27,6 +33,25 @@ def paths_section(post: Posterior) -> str:
         f"of the steps, and the values at {len(post.shown_times)} of {len(post.times)} times.</p>"
         f"{figure}"
     )
+
+
+def _paths_of_groups(post: Any) -> str:
+    """How the values of some groups change; of many, those that decided at most times."""
+    nodes = np.diff(post.resolved.group_paths.start)
+    most = np.sort(np.argsort(-nodes, kind="stable")[: LIMITS.path_groups])
+    figures = [
+        picture(
+            value_paths(post.select(group=label), title=f"What {label} values, over time"),
+            f"Group {label}: the mean path of each value, with the middle half and the middle 90%.",
+        )
+        for label in (post.groups[i] for i in most)
+    ]
+    which = (
+        "Pictures are of every group."
+        if len(most) == len(nodes)
+        else f"Pictures are of the {len(most)} of {len(nodes)} groups that decided at most times."
+    )
+    return f"<p>Values change from decision to decision. {which}</p>{''.join(figures)}"
 
 
 def skill_paths_section(post: Posterior) -> str:

@@ -33,6 +33,7 @@ from revealed.plots.transitions import transitions
 from revealed.results.base import Posterior
 from revealed.results.drawn_noise import drawn_noise
 from revealed.results.hierarchical import HierarchicalPosterior
+from revealed.results.hierarchical_paths import HierarchicalPathPosterior
 from revealed.results.identification import Identification
 from revealed.results.mdp import MDPPosterior
 from revealed.results.ranking import RankingPosterior
@@ -66,7 +67,9 @@ def inferred_section(post: Posterior) -> str:
         parts += _groups_table(post) + "<p>Every number of every group:</p>"
     parts += _summary_table(post) + _densities(post)
     if isinstance(post, HierarchicalPosterior):
-        parts += _shrinkage(post) + _groups_table(post)
+        # values that change have no one number of a group by itself
+        changes = isinstance(post, HierarchicalPathPosterior)
+        parts += ("" if changes else _shrinkage(post)) + _groups_table(post)
     if not isinstance(post, SeparatePosterior) and "noise_covariance" in post.draws:
         parts += _noise(post)
     if isinstance(post, WithLapses) and "lapse" in post.draws:
@@ -214,7 +217,11 @@ def _groups_table(post: HierarchicalPosterior | SeparatePosterior) -> str:
     """A row for each group: its decisions, its values, and how well they mix."""
     names, groups = post.names, post.groups
     label = str(getattr(post.data, "group_name", None) or "group")
-    means, sds = post.mean("value"), post.sd("value")
+    means, sds, when = post.mean("value"), post.sd("value"), ""
+    if (paths := post.resolved.group_paths) is not None:
+        # of a path the value that it has come to
+        last = paths.start[1:] - 1
+        means, sds, when = means[last], sds[last], " at its last time"
     ess, r_hat = _group_diagnostics(post)
     shown, note = np.arange(len(groups)), ""
     if len(groups) > LIMITS.rows:
@@ -242,7 +249,7 @@ def _groups_table(post: HierarchicalPosterior | SeparatePosterior) -> str:
         )
     rows = [str(groups[i]) for i in shown]
     return (
-        f"<p>Each group: posterior mean ± sd of its values.{note}</p>{missing}"
+        f"<p>Each group: posterior mean ± sd of its values{when}.{note}</p>{missing}"
         f"{table(rows, columns, corner=label)}"
     )
 
@@ -254,8 +261,12 @@ def _group_diagnostics(post: HierarchicalPosterior | SeparatePosterior) -> tuple
         worst = [_worst(summaries[label]) for label in post.groups]
     else:
         whole, width = post.summary_of_groups(), len(post.names)
-        ess = np.where(whole.fixed, np.nan, whole.ess_bulk).reshape(-1, width)
-        return np.nanmin(ess, axis=1), np.nanmax(whole.r_hat.reshape(-1, width), axis=1)
+        ess = np.where(whole.fixed, np.nan, whole.ess_bulk)
+        first = np.arange(0, len(ess), width)
+        if isinstance(post, HierarchicalPathPosterior):
+            widths = [len(part.names) for part in post.columns_of_groups()]
+            first = np.cumsum([0, *widths[:-1]])
+        return np.fmin.reduceat(ess, first), np.fmax.reduceat(whole.r_hat, first)
     return np.array([ess for ess, _ in worst]), np.array([r for _, r in worst])
 
 

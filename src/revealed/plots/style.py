@@ -47,7 +47,8 @@ class Limits:
     intervals: lines of intervals. panels: small multiples. labelled_states: states that are named,
     with numbers, in a table of transitions. actions: those that have such a table. trace_points: of
     a trace, where more only make the line thicker. rows: of a table in a report, where more make
-    the page slow. group_columns: values beside each other in a table of groups.
+    the page slow. group_columns: values beside each other in a table of groups. path_groups: groups
+    whose paths a report shows.
     """
 
     intervals: int = 40
@@ -57,6 +58,7 @@ class Limits:
     trace_points: int = 1000
     rows: int = 100
     group_columns: int = 6
+    path_groups: int = 3
 
 
 PALETTE = Palette()

@@ -18,6 +18,7 @@ from revealed.models.transitions import Dirichlet
 from revealed.results.base import Posterior
 from revealed.results.choice import ChoicePosterior
 from revealed.results.hierarchical import HierarchicalPosterior
+from revealed.results.hierarchical_paths import HierarchicalPathPosterior
 from revealed.results.mdp import MDPPosterior
 from revealed.results.paths import PathPosterior
 from revealed.results.ranking import RankingPosterior
@@ -35,7 +36,8 @@ def result_class(model: ChoiceModel | RankingModel) -> type[Posterior]:
     if isinstance(model.groups, Separate):
         return SeparatePosterior
     if isinstance(model.groups, Hierarchical):
-        return HierarchicalPosterior
+        constant = isinstance(model.over_time, Constant)
+        return HierarchicalPosterior if constant else HierarchicalPathPosterior
     if isinstance(model.over_time, Switching):
         return SwitchingPosterior
     if not isinstance(model.over_time, Constant):

@@ -47,7 +47,7 @@ from revealed.results.group_noise import (
 from revealed.results.lapses import Lapses, find_lapses
 from revealed.results.loo import Observations
 from revealed.results.prediction import Prediction
-from revealed.results.prediction_by_group import predict_by_group
+from revealed.results.prediction_by_group import check_new_groups, predict_by_group
 from revealed.results.predictive import predict
 from revealed.results.shrinkage import Shrinkage
 from revealed.results.summary import Summary
@@ -270,13 +270,7 @@ class HierarchicalPosterior(Posterior):
         draws
             How many draws are used: "all", or at most so many; default: as the error asks for.
         """
-        fresh = set(new_groups)
-        for label in fresh:
-            if label in self._positions:
-                raise ValueError(
-                    f"{label!r} is called new, but is one of the {len(self.groups)} groups of this "
-                    "fit"
-                )
+        fresh = check_new_groups(new_groups, self._positions)
 
         def predict_group(label: Hashable, own: Decisions) -> Prediction:
             group = (

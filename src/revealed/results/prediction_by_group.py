@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 
 import numpy as np
 
@@ -33,6 +33,19 @@ def predict_by_group(
         return predict_group(label, decisions[which])
 
     return join_predictions(decisions, method, groups, predict_part)
+
+
+def check_new_groups(
+    new_groups: Iterable[Hashable], known: Mapping[Hashable, int]
+) -> set[Hashable]:
+    """The labels of groups never seen before; refuses those that are known."""
+    fresh = set(new_groups)
+    for label in fresh:
+        if label in known:
+            raise ValueError(
+                f"{label!r} is called new, but is one of the {len(known)} groups of this fit"
+            )
+    return fresh
 
 
 def join_predictions(

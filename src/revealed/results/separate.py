@@ -16,9 +16,11 @@ from revealed.models.choice import ChoiceModel
 from revealed.models.groups import Pooled
 from revealed.results.base import Columns, Posterior
 from revealed.results.choice import ChoicePosterior
+from revealed.results.joined_observations import join_observations
 from revealed.results.lapses import Lapses
 from revealed.results.loo import Observations
 from revealed.results.mdp import MDPPosterior
+from revealed.results.paths import PathPosterior
 from revealed.results.prediction import Prediction
 from revealed.results.prediction_by_group import predict_by_group
 from revealed.results.summary import Summary
@@ -27,6 +29,9 @@ from revealed.results.summary import Summary
 @dataclass(frozen=True, eq=False, repr=False)
 class SeparatePosterior(Posterior):
     """A posterior for every group; draws have the dimension "group" after chain and draw.
+
+    Of values that change, groups have times of their own: ``draws["value"]`` is (chain, draw, N,
+    K), the paths of all groups one after the other.
 
     Where the work was interrupted, the data are those of the groups that were reached, and
     ``settings["not_fitted"]`` names the others.
@@ -99,14 +104,21 @@ class SeparatePosterior(Posterior):
     def _part(self, i: int, label: Hashable) -> Any:
         """The posterior of the i-th group."""
         assert isinstance(self.model, ChoiceModel)
-        kind: Any = MDPPosterior if self.resolved.concentration is not None else ChoicePosterior
         # settings of all groups together are not those of one
         of_all = ("of_group", "not_fitted")
         own = {name: value for name, value in self.settings.items() if name not in of_all}
         own |= {name: values[i] for name, values in self.settings.get("of_group", {}).items()}
         sampler = own.pop("sampler", self.sampler)
+        paths = self.resolved.group_paths
+        kind: Any = MDPPosterior if self.resolved.concentration is not None else ChoicePosterior
+        drawn = {name: array[:, :, i] for name, array in self.draws.items() if name != "value"}
+        value = self.draws["value"]
+        if paths is None:
+            drawn["value"] = value[:, :, i]
+        else:
+            kind, drawn["value"] = PathPosterior, value[:, :, paths.nodes_of(i)]
         return kind(
-            {name: array[:, :, i] for name, array in self.draws.items()},
+            {name: drawn[name] for name in self.draws},
             self._parts[label],
             self.model.replace(groups=Pooled()),
             sampler,
@@ -223,20 +235,7 @@ class SeparatePosterior(Posterior):
         """The observations of all groups, each group's by its own draws."""
         position: Ints = self.resolved.group_of_decision
         parts = [self._part(i, label)._observations() for i, label in enumerate(self.groups)]
-        before = np.cumsum([0, *(part.count for part in parts)])
-        kind = np.empty(len(position), np.int64)
-        for i, part in enumerate(parts):
-            kind[position == i] = before[i] + part.kind
-
-        def logs_of(which: Ints) -> Floats:
-            of_part = np.searchsorted(before, which, side="right") - 1
-            logs = np.empty((int(np.prod(self.shape)), len(which)))
-            for i in np.unique(of_part):
-                own = of_part == i
-                logs[:, own] = parts[i].logs_of(which[own] - before[i])
-            return logs
-
-        return Observations(kind, logs_of)
+        return join_observations(parts, position, int(np.prod(self.shape)))
 
     def identification(self) -> Any:
         """Refused: what the decisions identify is told of one group at a time."""
@@ -299,8 +298,16 @@ def join_parts(
     }
     samplers = dict.fromkeys(part.sampler for part in found)
     common.pop("sampler", None)
+    drawn = {name: [part.draws[name] for part in found] for name in found[0].draws}
+    paths = isinstance(found[0], PathPosterior)
     return SeparatePosterior(
-        {name: np.stack([part.draws[name] for part in found], axis=2) for name in found[0].draws},
+        {
+            # paths are of different lengths, and stand one after the other
+            name: np.concatenate(arrays, axis=2)
+            if paths and name == "value"
+            else np.stack(arrays, axis=2)
+            for name, arrays in drawn.items()
+        },
         data,
         model,
         ", ".join(samplers),

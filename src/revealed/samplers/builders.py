@@ -21,6 +21,7 @@ from revealed.samplers.hidden_markov import HiddenMarkovSampler
 from revealed.samplers.hierarchical import HierarchicalSampler
 from revealed.samplers.hierarchical_gibbs import HierarchicalGibbsSampler
 from revealed.samplers.hierarchical_hmc import HierarchicalHMCSampler
+from revealed.samplers.hierarchical_paths import HierarchicalPathSampler
 from revealed.samplers.ibis import IBISSampler
 from revealed.samplers.path_augmentation import PathAugmentationSampler
 from revealed.samplers.ranking_hmc import RankingSampler
@@ -161,6 +162,22 @@ def build_hierarchical_gibbs(resolved: ResolvedChoiceModel, given: BuildArgument
             "in place of a Dask client, or independent noise"
         )
     return HierarchicalGibbsSampler.build(resolved.decisions, *groups_of(resolved), noise)
+
+
+def build_hierarchical_paths(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:
+    """Paths of groups that have a population.
+
+    On this machine alone.
+    """
+    assert resolved.group_paths is not None
+    if given.client is not None:
+        raise ValueError(
+            'the sampler "hierarchical-state-space" runs on this machine alone; give '
+            "executor=threads in place of a Dask client, or groups=rv.Separate()"
+        )
+    return HierarchicalPathSampler.build(
+        resolved.decisions, *groups_of(resolved), resolved.group_paths, resolved.kernel
+    )
 
 
 def build_transitions(resolved: ResolvedChoiceModel, given: BuildArguments) -> Sampler:

@@ -280,6 +280,20 @@ REGISTRY = SamplerRegistry(
             build=builders.build_path_augmentation,
         ),
         SamplerEntry(
+            "hierarchical-state-space",
+            kinds_of(
+                "decisions",
+                ("normal",),
+                (*INDEPENDENT, "student"),
+                groups="hierarchical",
+                over_time="random walk",
+            ),
+            memory_factor=24.0,
+            summary="paths of groups and their population, by Hamiltonian and Gibbs moves",
+            build=builders.build_hierarchical_paths,
+            warmup=500,
+        ),
+        SamplerEntry(
             "hidden-markov",
             changing_kinds(
                 ("switching", ("normal", "inferred sd")),

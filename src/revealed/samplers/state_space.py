@@ -309,9 +309,9 @@ class StateSpaceSampler:
         mean_theta, mean_noise = theta.mean(axis=0), noise.mean(axis=0)
         new["theta_centre"], new["noise_centre"] = mean_theta, mean_noise
         if state["theta_root"].shape[1]:
-            new["theta_root"] = _scaled_root(state["theta_root"], theta - mean_theta)
+            new["theta_root"] = scaled_root(state["theta_root"], theta - mean_theta)
         if self.coordinates:
-            new["noise_root"] = _scaled_root(state["noise_root"], noise - mean_noise)
+            new["noise_root"] = scaled_root(state["noise_root"], noise - mean_noise)
         some = np.linspace(0, len(theta) - 1, STATE_SPACE.checks).round().astype(np.int64)
         new["longest"] = self.longest_block(stand_in, theta[some])
         # the chain goes on from where it is, in the new coordinates
@@ -356,7 +356,7 @@ def _stand_in_state(stand_in: StandIn) -> State:
     }
 
 
-def _scaled_root(root: Floats, centred: Floats) -> Floats:
+def scaled_root(root: Floats, centred: Floats) -> Floats:
     """A root (P, U) of the covariance of centred draws (n, P), in the span of an earlier one."""
     old = centred @ np.linalg.pinv(root).T
     return np.ascontiguousarray(root @ covariance_roots(old, power=1.0)[0])
