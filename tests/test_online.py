@@ -272,6 +272,8 @@ def test_parts_that_do_not_fit_are_refused() -> None:
         make("habits").update(rows, 0)
     with pytest.raises(ValueError, match="transitions cannot be unknown"):
         rv.OnlineLearner(rv.ChoiceModel(transitions=rv.Dirichlet()), 2)
+    with pytest.raises(ValueError, match="takes a value for constant"):
+        rv.OnlineLearner(rv.ChoiceModel(over_time=rv.RandomWalk()), 2)
     with pytest.raises(ValueError, match="which actions there are"):
         rv.OnlineLearner(PARTS["correlated"], 2)
     with pytest.raises(ValueError, match="leave out actions"):

@@ -16,6 +16,7 @@ from revealed.models.correlated_noise import resolve_noise
 from revealed.models.groups import Hierarchical
 from revealed.models.habit import with_habits
 from revealed.models.noise import Noise
+from revealed.models.over_time import Constant
 from revealed.models.priors import ResolvedPrior, resolve_prior
 from revealed.models.transitions import Dirichlet
 from revealed.samplers.base import Draws, Stats
@@ -33,6 +34,11 @@ def make_law(model: ChoiceModel, coefficients: Decisions, actions: Sequence[Any]
 
     coefficients: decisions that carry names and blocks. actions: all labels that may be offered.
     """
+    if not isinstance(model.over_time, Constant):
+        raise ValueError(
+            "an online learner takes a value for constant; give over_time=rv.Constant(), or fit "
+            "decisions with times by rv.fit, whose posterior has update"
+        )
     if isinstance(model.transitions, Dirichlet):
         raise ValueError(
             "an online learner is shown the rows of each decision, so transitions cannot be "
