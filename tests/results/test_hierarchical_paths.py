@@ -47,7 +47,7 @@ MODEL = rv.ChoiceModel(
 
 @cache
 def people() -> Any:
-    return rv.fit(diary(), MODEL, draws=500, chains=2, seed=2, progress=False)
+    return rv.fit(diary(), MODEL, draws=1000, chains=2, seed=2, progress=False)
 
 
 def test_summary_has_the_population_first_and_groups_apart() -> None:

@@ -89,8 +89,8 @@ class PathPopulationChain:
         self.work = make_path_workspace(groups.data, nodes, self.width)
         line = nodes, self.width
         # two laws that chains are at and go to, and two on the way there
-        one, other, here, there = (make_placed(*line, size) for _ in range(4))
-        self.placed = one, other, here, there
+        laws = [make_placed(*line, size) for _ in range(4)]
+        self.placed = laws[0], laws[1], laws[2], laws[3]
         self.points = make_point(*line, 0), make_point(*line, 0)
         self.stats = PathStats(*(np.zeros(self.count) for _ in PathStats._fields))
 
