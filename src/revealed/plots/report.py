@@ -80,6 +80,7 @@ def page(post: Posterior, title: str | None = None, *, seed: Seed = 0) -> str:
         for name, text in sections.items()
     )
     # the first word or two of the message in bold
+    # a message says first whether to believe the draws, and after a colon why
     word, colon, reason = post.message.partition(":")
     kind = "good" if post.converged else "bad"
     return document(
