@@ -114,7 +114,6 @@ def _title(post: Posterior) -> str:
     over_time = " over time" if isinstance(post, PathPosterior) else ""
     if isinstance(post, SwitchingPosterior):
         over_time = f" of {count_things(len(post.strategies), 'strategy')} that take turns"
-        over_time = over_time.replace("strategys", "strategies")
     return f"What {seen} say about {count_things(count, 'coefficient')}{over_time}"
 
 
@@ -132,7 +131,7 @@ def _describe_data(post: Posterior) -> str:
         ties = "Some tied." if data.has_ties else "Nobody tied."
         return f"Each game has {entries}{teams}; {data.start[-1]} results in all. {ties}"
     if isinstance(data, Trajectories):
-        paths = count_things(len(data.paths), "trajectory").replace("trajectorys", "trajectories")
+        paths = count_things(len(data.paths), "trajectory")
         return (
             f"{paths} through {count_things(len(data.states), 'state')} with "
             f"{count_things(len(data.actions), 'action')}; {data.counts.sum()} transitions were "
