@@ -196,6 +196,7 @@ def _density(target: LogPosterior) -> Any:
                 data[ends[11] : ends[12]],
                 data[ends[12] : ends[13]],
                 data[ends[13] : ends[14]],
+                data[:0],
             ),
         )
         value = log_posterior(target, work, numba.carray(q_, (free,)), -np.inf, gradient)

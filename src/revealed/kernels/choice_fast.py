@@ -50,7 +50,8 @@ class ChoiceWorkspace(NamedTuple):
 
     rivals, gaps, multiplicity: the rivals that matter, their positions among all, utility gaps and
     copies. nodes: the integrand. repeated_gaps, node_weights, node_ratios: for the exact rule.
-    exponentials: of the gaps of some decisions, under logit noise.
+    exponentials: of the gaps of some decisions, under logit noise. logs: where log P of every
+    decision is kept, (U,), or nothing.
     """
 
     rivals: Ints
@@ -61,6 +62,7 @@ class ChoiceWorkspace(NamedTuple):
     node_weights: Floats
     node_ratios: Floats
     exponentials: Floats
+    logs: Floats
 
 
 def make_choice_workspace(rival_index: RivalIndex) -> ChoiceWorkspace:
@@ -77,6 +79,7 @@ def make_choice_workspace(rival_index: RivalIndex) -> ChoiceWorkspace:
         np.empty(EXACT_RULE.many_rivals_intervals + 1),
         np.empty(EXACT_RULE.many_rivals_intervals + 1),
         np.empty(max(most_rivals, LOGIT_RULE.exponentials_at_a_time) + 8),
+        np.empty(0),
     )
 
 
@@ -145,12 +148,15 @@ def log_likelihood(
     """The sum of log P over all decisions, from the rivals' utility gaps (R,).
 
     Minus infinity once it is sure to be below `floor`. Its derivative in every gap goes into slope
-    (R,), unless that is empty.
+    (R,), unless that is empty, and log P of each decision, met once, into workspace.logs (U,),
+    unless that is.
     """
     start, all_multiplicity, weight = rival_index
-    rivals, gaps, multiplicity, nodes, repeated_gaps, node_weights, node_ratios, _ = workspace
-    with_slopes = slope.size > 0
+    rivals, gaps, multiplicity, nodes, repeated_gaps, node_weights, node_ratios, _, logs = workspace
+    with_slopes, with_logs = slope.size > 0, logs.size > 0
     slope[:] = 0.0
+    # where nothing is written below, P is one
+    logs[:] = 0.0
     result = 0.0
     for t in range(weight.size):
         count, bound, copies, largest_gap = _relevant_rivals(
@@ -166,6 +172,8 @@ def log_likelihood(
         if copies == 1.0:
             value, ratio = log_cdf_and_ratio(-ROOT_HALF * gaps[0])
             result += weight[t] * value
+            if with_logs:
+                logs[t] = value
             if with_slopes:
                 slope[rivals[0]] = -weight[t] * ROOT_HALF * ratio
             continue
@@ -190,7 +198,10 @@ def log_likelihood(
                 gap_1, gap_2, gap_3, bound, with_slopes
             )
             if enough and integral > FAST_RULE.min_integral:
-                result += weight[t] * (math.log(integral) + THREE_RIVALS.log_step)
+                value = math.log(integral) + THREE_RIVALS.log_step
+                result += weight[t] * value
+                if with_logs:
+                    logs[t] = value
                 if with_slopes:
                     scale = -weight[t] / integral
                     slope[rivals[0]] = scale * sum_1 * multiplicity[0]
@@ -205,9 +216,12 @@ def log_likelihood(
                 gaps, multiplicity, nodes, count, bound, largest_gap
             )
             if integral > FAST_RULE.min_integral:
-                result += weight[t] * (
+                value = (
                     math.log(integral * STRIDES[step] / LATTICE.cells_per_unit) - LOG_ROOT_TWO_PI
                 )
+                result += weight[t] * value
+                if with_logs:
+                    logs[t] = value
                 if with_slopes:
                     scale = -weight[t] / integral
                     for j in range(count):
@@ -220,6 +234,8 @@ def log_likelihood(
             gaps, multiplicity, count, bound, repeated_gaps, node_weights
         )
         result += weight[t] * value
+        if with_logs:
+            logs[t] = value
         if with_slopes:
             for j in range(count):
                 write_ratios(left - gaps[j], width, many, node_ratios)

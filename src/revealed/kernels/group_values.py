@@ -127,6 +127,7 @@ def make_likelihood_workspace(groups: GroupedDecisions) -> ChoiceWorkspace:
         np.empty(EXACT_RULE.many_rivals_intervals + 1),
         np.empty(EXACT_RULE.many_rivals_intervals + 1),
         np.empty(max(distinct, LOGIT_RULE.exponentials_at_a_time) + 8),
+        np.empty(0),
     )
 
 

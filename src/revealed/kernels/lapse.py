@@ -26,6 +26,7 @@ from numba.extending import overload
 from revealed._types import Floats, Ints
 from revealed.kernels._compile import compiled_internal
 from revealed.kernels.choice_fast import ChoiceWorkspace, RivalIndex
+from revealed.kernels.choice_fast import log_likelihood as normal_log_likelihood
 from revealed.kernels.choice_independent import log_likelihood as log_likelihood_without_lapses
 from revealed.kernels.choice_logit import last_together, write_exponentials
 from revealed.kernels.coordinate_table import read_table
@@ -147,7 +148,9 @@ def _choose_loop(
     slope: Any,
 ) -> Any:
     kind = formula_of(noise)
-    return add_logit_decisions if kind is not None and kind.is_logit else add_one_by_one
+    if kind is None:
+        return add_normal_decisions
+    return add_logit_decisions if kind.is_logit else add_one_by_one
 
 
 def add_logit_decisions(
@@ -209,6 +212,65 @@ def add_logit_decisions(
     return result, by_log_odds
 
 
+def add_normal_decisions(
+    noise: NoiseArguments,
+    rate: float,
+    attends: float,
+    blind: BlindShares,
+    utility_gap: Floats,
+    rival_index: RivalIndex,
+    workspace: ChoiceWorkspace,
+    floor: float,
+    slope: Floats,
+) -> tuple[float, float]:
+    """Under normal noise: P of all decisions first, then what lapses make of each."""
+    start, multiplicity, weight = rival_index
+    with_slopes, with_habits = slope.size > 0, blind.shares.size > 0
+    rivals, logs = multiplicity.size, np.empty(weight.size)
+    normal_log_likelihood(
+        utility_gap[:rivals],
+        rival_index,
+        ChoiceWorkspace(
+            workspace.rivals,
+            workspace.gaps,
+            workspace.multiplicity,
+            workspace.nodes,
+            workspace.repeated_gaps,
+            workspace.node_weights,
+            workspace.node_ratios,
+            workspace.exponentials,
+            logs,
+        ),
+        -np.inf,
+        slope[: rivals if with_slopes else 0],
+    )
+    result, by_log_odds = 0.0, 0.0
+    for t in range(weight.size):
+        low, high = start[t], start[t + 1]
+        if low == high:
+            continue
+        actions = 1.0
+        for j in range(low, high):
+            actions += multiplicity[j]
+        # far below, P is nothing beside what lapses leave of it
+        attended = attends * math.exp(logs[t])
+        share = blind.shares[blind.of_decision[t]] if with_habits else 1.0 / actions
+        p = max(attended + rate * share, LAPSE_LIMITS.least)
+        result += weight[t] * math.log(p)
+        # the terms that follow are not positive
+        if result < floor:
+            return -np.inf, 0.0
+        if with_slopes:
+            # what is there is the slope of a choice that is no lapse, as often as it was met
+            no_lapse = attended / p
+            for j in range(low, high):
+                slope[j] *= no_lapse
+            by_log_odds += weight[t] * (1.0 - no_lapse - rate)
+            if with_habits:
+                blind.slopes[blind.of_decision[t]] += weight[t] * (1.0 - no_lapse)
+    return result, by_log_odds
+
+
 def add_one_by_one(
     noise: NoiseArguments,
     rate: float,
@@ -220,7 +282,7 @@ def add_one_by_one(
     floor: float,
     slope: Floats,
 ) -> tuple[float, float]:
-    """Under any noise: each decision by itself, as if there were no others."""
+    """Under any other noise: each decision by itself, as if there were no others."""
     start, multiplicity, weight = rival_index
     with_slopes, with_habits = slope.size > 0, blind.shares.size > 0
     begin, once = np.zeros(2, np.int64), np.ones(1)
