@@ -183,16 +183,23 @@ LONG_TO_COMPILE = ("other", "student", "student df")
 
 
 @cache
+def is_first(pair: Pair) -> bool:
+    """Whether a pair is the first of its model and sampler on the certificate.
+
+    Others differ from that in the prior's sd or in df alone, and have the same loops.
+    """
+    own = model_name(pair.kind), pair.entry.name
+    return pair == next(p for p in pairs() if (model_name(p.kind), p.entry.name) == own)
+
+
 def tried_each_time(pair: Pair) -> bool:
     """Whether a pair is tried by default; all others run with --slow.
 
-    Every sampler is, with each part beside the simplest others: the first pair of its model and
-    sampler on the certificate. What differs from that in the prior's sd or in df alone is not, nor
-    what joins two parts and one of these noises, or two parts under normal noise of which lapses
-    are one: its loops are compiled for nothing else, which takes most of the time.
+    Every sampler is, with each part beside the simplest others. What joins two parts and one of
+    the noises above is not, nor what joins two parts under normal noise of which lapses are one:
+    its loops are compiled for nothing else, which takes most of the time.
     """
-    own = model_name(pair.kind), pair.entry.name
-    if pair != next(p for p in pairs() if (model_name(p.kind), p.entry.name) == own):
+    if not is_first(pair):
         return False
     kind = pair.kind
     parts = (kind.groups != "pooled") + (kind.lapses != "no") + (kind.over_time != "constant")

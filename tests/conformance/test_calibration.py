@@ -19,11 +19,11 @@ from tests.conformance.cases import (
     Pair,
     case,
     is_default,
+    is_first,
     missing,
     pairs,
     problems_for,
     ranks,
-    tried_each_time,
     variants,
 )
 from tests.conformance.problems import Problem
@@ -60,7 +60,7 @@ def data_sets(pair: Pair, long: bool) -> int:
         return SHORT.get(pair.entry.name, 0) if quick else 0
     count = LONG.get(pair.entry.name, 1_000) // SHARE.get(pair.kind.noise, 1)
     # what differs from another pair in the prior's sd or in df alone has the same loops
-    return count if tried_each_time(pair) else max(100, count // 4)
+    return count if is_first(pair) else max(100, count // 4)
 
 
 CASES = [
