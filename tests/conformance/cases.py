@@ -178,14 +178,28 @@ def variants(pair: Pair) -> list[tuple[str, dict[str, Any]]]:
     return [(label(each), given_options(each)) for each in own]
 
 
+LONG_TO_COMPILE = ("other", "student", "student df")
+"""Noises whose loops are compiled for each of their samplers anew, and take longest."""
+
+
 @cache
 def tried_each_time(pair: Pair) -> bool:
-    """Whether a pair is tried by default: the first of its model and sampler on the certificate.
+    """Whether a pair is tried by default; all others run with --slow.
 
-    Those that differ from it in the prior's sd or in df alone run with --slow.
+    Every sampler is, with each part beside the simplest others: the first pair of its model and
+    sampler on the certificate. What differs from that in the prior's sd or in df alone is not, nor
+    what joins two parts and one of these noises, or two parts under normal noise of which lapses
+    are one: its loops are compiled for nothing else, which takes most of the time.
     """
     own = model_name(pair.kind), pair.entry.name
-    return pair == next(p for p in pairs() if (model_name(p.kind), p.entry.name) == own)
+    if pair != next(p for p in pairs() if (model_name(p.kind), p.entry.name) == own):
+        return False
+    kind = pair.kind
+    parts = (kind.groups != "pooled") + (kind.lapses != "no") + (kind.over_time != "constant")
+    parts += kind.data == "trajectories"
+    if kind.noise in LONG_TO_COMPILE:
+        return parts == 0
+    return parts < 2 or kind.lapses == "no" or kind.noise == "logit"
 
 
 def is_default(variant: tuple[str, dict[str, Any]]) -> bool:

@@ -28,6 +28,7 @@ from revealed.models.lapse import rates_of
 from revealed.models.likelihood import derivatives, weighted_derivatives
 from revealed.models.student import StudentDraws
 from tests.models.test_lapse import LapsingLogistic
+from tests.support.cases import mark_slow
 
 LAPSE = rv.Lapse(rv.Beta(2.0, 8.0), to="habit")
 NOISES = {
@@ -287,7 +288,7 @@ def test_separate_groups_have_habits_of_their_own() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::revealed.NotConvergedWarning")
-@pytest.mark.parametrize("what", ["df", "prior_sd"])
+@pytest.mark.parametrize("what", mark_slow(["df", "prior_sd"], lambda what: what == "prior_sd"))
 def test_habits_stand_beside_what_else_is_inferred(what: str, tmp_path: Path) -> None:
     d, inferred = labelled(30), what == "prior_sd"
     noise: Any = rv.LogitNoise(lapse=LAPSE)

@@ -210,6 +210,7 @@ def test_everything_a_posterior_has(fitted: Any, tmp_path: Path) -> None:
     assert "Beta(2, 8)" in page
     assert "Gumbel noise (the logit model)" in page
     assert "unless the choice is a lapse" in page
+    assert "inferred from choices, and with it how often it chooses blindly." in page
     assert rv.plots.lapse_probabilities(fitted).axes
 
 

@@ -13,6 +13,7 @@ import revealed as rv
 from revealed.kernels.coordinate_table import TABLE, table_values
 from revealed.models.likelihood import derivatives
 from revealed.models.student import StudentDraws
+from tests.support.cases import mark_slow
 from tests.support.statistical_asserts import assert_error, assert_scores, must_fail
 
 PROVES = pytest.mark.proves(model="choices, Student noise")
@@ -75,9 +76,13 @@ def test_an_outlying_decision_counts_less_than_under_normal_noise() -> None:
 
 @pytest.mark.filterwarnings("ignore::revealed.NotConvergedWarning")
 @pytest.mark.parametrize(
-    "groups", [rv.Separate(), rv.Hierarchical()], ids=["separate", "hierarchical"]
+    ("groups", "df"),
+    mark_slow(
+        [(groups, df) for groups in (rv.Separate(), rv.Hierarchical()) for df in (4.0, rv.Gamma())],
+        lambda case: case == (rv.Separate(), 4.0),
+        unpack=True,
+    ),
 )
-@pytest.mark.parametrize("df", [4.0, rv.Gamma()], ids=["known", "inferred"])
 def test_groups_have_it(groups: Any, df: Any) -> None:
     model = rv.ChoiceModel(prior=rv.Normal(2.0), noise=rv.StudentNoise(df), groups=groups)
     post = rv.fit(pairs(), model, **SMALL)
@@ -119,6 +124,7 @@ def test_results_read_the_draws_of_df(fitted: Any, tmp_path: Path) -> None:
 
 
 @PROVES
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::revealed.NotConvergedWarning")
 @pytest.mark.parametrize("by", ["all", "group"])
 def test_a_population_has_lapses_beside_df(by: Any, tmp_path: Path) -> None:
@@ -148,6 +154,7 @@ def test_a_population_has_lapses_beside_df(by: Any, tmp_path: Path) -> None:
 
 
 @PROVES
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::revealed.NotConvergedWarning")
 def test_unknown_transitions_have_lapses_beside_df() -> None:
     mdp = rv.random_mdp(np.random.default_rng(1), 3, 2)

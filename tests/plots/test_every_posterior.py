@@ -371,6 +371,23 @@ def test_the_settings_describe_the_model(case: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("case", "words"),
     [
+        ("values", "inferred from choices. Values"),
+        ("inferred prior sd", "inferred from choices, and with it the prior's sd."),
+        ("ranking with ties", "of each player, inferred from results, and with it the margin"),
+        (
+            "ranking over time",
+            "each player on each date, inferred from results, and with it the spread of skills, how "
+            "fast skills change and the margin that a win needs.",
+        ),
+    ],
+)
+def test_the_report_begins_with_what_is_inferred(case: str, words: str) -> None:
+    assert words in report(case).text.replace("&#x27;", "'")
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
         ("correlated noise", "Correlations between the noise"),
         ("hierarchical", "as one of the population"),
         ("transitions", "the probability of each next state"),

@@ -157,6 +157,17 @@ def test_missing_long_proofs_are_named(make: Any) -> None:
     )
 
 
+def test_what_has_long_proofs_alone_waits_for_them(make: Any) -> None:
+    late = line(3, "not run", **COMPOSITE) | {"long": True}
+    code, text = make(line(1, **DA), late)
+    assert code == 0
+    assert "1 long ones are still to come; of 1 things that are offered all proofs are long" in text
+    assert "| choices, flat prior | `composite` (long proofs, not run) |" in text
+    # a quick one that has not run, or a long one that has failed, is no proof to wait for
+    assert make(line(1, **DA), late | {"long": False})[0] == 1
+    assert make(line(1, **DA), late | {"outcome": "failed"})[0] == 1
+
+
 def test_new_sampler_or_function_needs_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     added = replace(REGISTRY.entries[0], name="px-new")
     new_kind = ModelKind("decisions", "flat", groups="hierarchical")

@@ -62,7 +62,7 @@ def test_summary_has_the_population_first_and_groups_apart() -> None:
     names = post.summary_of_groups().names
     assert names[:3] == ("ann (drift sd) sweet", "ann sweet at 0", "ann sweet at 39")
     assert len(names) == 12
-    assert post.population_sd.shape == (2, 500, 1)
+    assert post.population_sd.shape == (2, 1000, 1)
     # all of them come to like it
     assert (post.mean("value")[post.paths.start[1:] - 1, 0] > 0.5).all()
 

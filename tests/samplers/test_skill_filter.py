@@ -249,15 +249,16 @@ def test_forecasts_under_normal_noise_add_what_is_not_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("model", "given", "message"),
     [
-        ({"sampler": "laplace", "draws": 5}, "has no use for draws"),
-        ({"from_last": True}, "from_last goes with skills that change"),
+        (LOGIT, {"sampler": "laplace", "draws": 5}, "has no use for draws"),
+        (LOGIT, {"from_last": True}, "from_last goes with skills that change"),
+        (rv.RankingModel(), {"update": True}, "update=True goes with values and skills that drift"),
     ],
 )
-def test_refused_in_walks(given: dict[str, Any], message: str) -> None:
+def test_refused_in_walks(model: rv.RankingModel, given: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        rv.walk_forward(some_games(np.random.default_rng(8), 2), LOGIT, **given)
+        rv.walk_forward(some_games(np.random.default_rng(8), 2), model, **given)
 
 
 def test_refused() -> None:

@@ -108,6 +108,18 @@ def many_dated() -> rv.Decisions:
     return rv.Decisions(*offers(20_000, 10, 10), times=range(20_000))
 
 
+def dated_people() -> rv.Decisions:
+    """The same, of three people who take turns."""
+    return rv.Decisions(*offers(60, 3, 2), times=range(60), groups=np.arange(60) % 3)
+
+
+def many_dated_people() -> rv.Decisions:
+    """As many as others have, of a hundred people."""
+    return rv.Decisions(
+        *offers(20_000, 10, 10), times=range(20_000), groups=np.arange(20_000) % 100
+    )
+
+
 def many_games() -> rv.Rankings:
     rng = np.random.default_rng(3)
     names = [f"player {k}" for k in range(200)]
@@ -157,6 +169,12 @@ CASES = {
     ),
     "state-space": Case(
         "state-space", NORMAL.replace(over_time=rv.RandomWalk()), dated, many_dated
+    ),
+    "hierarchical-state-space": Case(
+        "hierarchical-state-space",
+        POPULATION.replace(over_time=rv.RandomWalk()),
+        dated_people,
+        many_dated_people,
     ),
     "da with paths": Case("da", NORMAL.replace(over_time=rv.RandomWalk()), dated, many_dated),
     "hidden-markov": Case(

@@ -44,7 +44,7 @@ EXTRAS = MappingProxyType(
         "bench": Extra(
             (
                 *("choix", "jax", "numpyro", "nutpie", "openskill", "psytrack"),
-                *("threadpoolctl", "trueskill", "xlogit"),
+                *("threadpoolctl", "trueskill", "trueskillthroughtime", "xlogit"),
             ),
             "the peers that benchmarks compare with",
         ),

@@ -10,6 +10,7 @@ import os
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,24 @@ from revealed.results.mdp import MDPPosterior
 from revealed.results.paths import PathPosterior
 from revealed.results.ranking import RankingPosterior
 from revealed.results.separate import SeparatePosterior
+from revealed.results.skill_paths import RankingPathPosterior
 from revealed.results.switching import SwitchingPosterior
 from revealed.results.text import count_things
+
+ALSO_INFERRED = MappingProxyType(
+    {
+        "prior_sd": "the prior's sd",
+        "noise_covariance": "how the noise of actions is correlated",
+        "df": "how heavy the tails of the noise are",
+        "lapse": "how often it chooses blindly",
+        "habit": "what a blind choice follows",
+        "spread": "the spread of skills",
+        "drift_sd": "how fast skills change",
+        "newcomer_mean": "the mean skill of newcomers",
+        "margin": "the margin that a win needs",
+    }
+)
+"""Unknowns beside values and skills, in words."""
 
 
 def write_report(
@@ -80,6 +97,7 @@ def page(post: Posterior, title: str | None = None, *, seed: Seed = 0) -> str:
         for name, text in sections.items()
     )
     # the first word or two of the message in bold
+    # a message says first whether to believe the draws, and after a colon why
     word, colon, reason = post.message.partition(":")
     kind = "good" if post.converged else "bad"
     return document(
@@ -113,7 +131,6 @@ def _title(post: Posterior) -> str:
     over_time = " over time" if isinstance(post, PathPosterior) else ""
     if isinstance(post, SwitchingPosterior):
         over_time = f" of {count_things(len(post.strategies), 'strategy')} that take turns"
-        over_time = over_time.replace("strategys", "strategies")
     return f"What {seen} say about {count_things(count, 'coefficient')}{over_time}"
 
 
@@ -131,7 +148,7 @@ def _describe_data(post: Posterior) -> str:
         ties = "Some tied." if data.has_ties else "Nobody tied."
         return f"Each game has {entries}{teams}; {data.start[-1]} results in all. {ties}"
     if isinstance(data, Trajectories):
-        paths = count_things(len(data.paths), "trajectory").replace("trajectorys", "trajectories")
+        paths = count_things(len(data.paths), "trajectory")
         return (
             f"{paths} through {count_things(len(data.states), 'state')} with "
             f"{count_things(len(data.actions), 'action')}; {data.counts.sum()} transitions were "
@@ -162,17 +179,12 @@ def _describe_groups(groups: Any) -> str:
 
 def _describe_inference(post: Posterior) -> str:
     """What the page is about: which unknowns were inferred."""
+    also = [words for name, words in ALSO_INFERRED.items() if name in post.draws]
+    listed = " and ".join(filter(None, [", ".join(also[:-1]), *also[-1:]]))
+    more = f", and with it {listed}" if also else ""
     if isinstance(post, RankingPosterior):
-        also = [
-            words
-            for name, words in (
-                ("spread", "the spread of skills"),
-                ("margin", "the margin that a win needs"),
-            )
-            if name in post.draws
-        ]
-        more = f", and with it {' and '.join(also)}" if also else ""
-        return f"This page is about the skill of each player, inferred from results{more}."
+        dated = " on each date" if isinstance(post, RankingPathPosterior) else ""
+        return f"This page is about the skill of each player{dated}, inferred from results{more}."
     names = post.resolved.coefficients.names
     some = f" Values: {', '.join(names[:5])}{', ...' if len(names) > 5 else '.'}"
     if isinstance(post, HierarchicalPosterior):
@@ -211,15 +223,6 @@ def _describe_inference(post: Posterior) -> str:
             f"{count_things(len(post.switching.labels), 'sequence')}: what each values, and how "
             f"often one follows another, inferred from choices.{some}"
         )
-    also = [
-        words
-        for name, words in (
-            ("prior_sd", "the prior's sd"),
-            ("noise_covariance", "how the noise of actions is correlated"),
-        )
-        if name in post.draws
-    ]
-    more = f", and with it {' and '.join(also)}" if also else ""
     return f"This page is about what a controller values, inferred from choices{more}.{some}"
 
 

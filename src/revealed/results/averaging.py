@@ -94,6 +94,7 @@ def point_probabilities(
     """
 
     def at_point(which: Ints) -> Average:
+        # column 0 is the value itself, the others are what is left without one batch
         rows, every = rows_of(start, which), np.arange(batches + 1)
         found = np.zeros((len(rows), batches + 1))
         add(which, every, every, found)
@@ -133,6 +134,7 @@ def _average_block(
 
     Each over as many stages of draws as it needs, and none beyond.
     """
+    # rows of these decisions alone, one after the other: `begin` says where each one's are
     sizes = np.diff(start)[which]
     begin = np.concatenate([[0], np.cumsum(sizes)])
     rows = rows_of(start, which)
@@ -141,6 +143,7 @@ def _average_block(
     deviations = np.empty_like(sums)
     draws, active = np.zeros(len(which), np.int64), np.arange(len(which))
     for stage, drawn in enumerate(batches.stages):
+        # only decisions that are not known well enough get more draws
         own = rows_of(begin, active)
         more = np.zeros((len(own), batches.count))
         add(which[active], drawn, batches.batch[drawn], more)
@@ -149,6 +152,7 @@ def _average_block(
         mean[own], deviations[own] = batch_deviations(sums[own], counts)
         error[own] = batch_error(deviations[own])
         draws[active] = counts.sum()
+        # a decision goes on while any of its actions is not known well enough
         bad = ~_good_enough(mean[own], error[own])
         unfinished = np.logical_or.reduceat(bad, np.cumsum(sizes[active]) - sizes[active])
         active = active[unfinished]
@@ -160,6 +164,7 @@ def _average_block(
 def _good_enough(mean: Floats, error: Floats) -> Bools:
     """Which probabilities are known well enough; a NaN is not."""
     small = np.maximum(mean, LIMITS.small)
+    # asked this way round, since a comparison with NaN is false and must not end the averaging
     return np.asarray(error <= np.minimum(LIMITS.error, LIMITS.relative_error * small))
 
 

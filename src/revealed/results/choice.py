@@ -15,18 +15,19 @@ from revealed.models.drawn_probabilities import log_probabilities_of_choices
 from revealed.models.likelihood import log_likelihood
 from revealed.models.noise import KnownNoise, label_of_row
 from revealed.models.priors import Prior, ResolvedPrior
-from revealed.results.base import Columns, Posterior
+from revealed.results.base import Columns
 from revealed.results.drawn_noise import drawn_noise, resolved_noise, with_noise_columns
 from revealed.results.identification import Identification, identify
 from revealed.results.lapses import Lapses, find_lapses
 from revealed.results.loo import Observations
+from revealed.results.of_decisions import DecisionsPosterior
 from revealed.results.policy import Policy, policy
 from revealed.results.prediction import Prediction
 from revealed.results.predictive import predict
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ChoicePosterior(Posterior):
+class ChoicePosterior(DecisionsPosterior):
     """Draws of one value for all decisions.
 
     ``draws["value"]`` is (chain, draw, K); where the noise covariance was inferred,
@@ -43,23 +44,6 @@ class ChoicePosterior(Posterior):
     >>> post.predict(d[:1]).predicted
     array([0])
     """
-
-    @property
-    def decisions(self) -> Decisions:
-        """What it was inferred from."""
-        found: Decisions = self.data
-        return found
-
-    @property
-    def prior(self) -> Prior:
-        """What was assumed of the value before."""
-        found: Prior = self.model.value_prior  # type: ignore[union-attr]
-        return found
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The K coefficient names."""
-        return self.decisions.names
 
     @property
     def values(self) -> Floats:

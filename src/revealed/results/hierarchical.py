@@ -29,7 +29,7 @@ from revealed.models.likelihood import log_likelihood, posterior_mode
 from revealed.models.noise import LogitNoise, NormalNoise
 from revealed.models.priors import Normal, ResolvedPrior, resolve_prior
 from revealed.models.student import StudentNoise
-from revealed.results.base import Columns, Posterior
+from revealed.results.base import Columns
 from revealed.results.choice import ChoicePosterior, fixed_coefficients
 from revealed.results.drawn_noise import (
     refuse_noise_covariance,
@@ -46,6 +46,7 @@ from revealed.results.group_noise import (
 )
 from revealed.results.lapses import Lapses, find_lapses
 from revealed.results.loo import Observations
+from revealed.results.of_decisions import DecisionsPosterior
 from revealed.results.prediction import Prediction
 from revealed.results.prediction_by_group import check_new_groups, predict_by_group
 from revealed.results.predictive import predict
@@ -54,7 +55,7 @@ from revealed.results.summary import Summary
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HierarchicalPosterior(Posterior):
+class HierarchicalPosterior(DecisionsPosterior):
     """Draws of the population and of all its groups.
 
     ``draws["population_mean"]`` is (chain, draw, K), ``draws["population_covariance"]``
@@ -78,22 +79,11 @@ class HierarchicalPosterior(Posterior):
     """
 
     @property
-    def decisions(self) -> Decisions:
-        """What it was inferred from, with their groups."""
-        found: Decisions = self.data
-        return found
-
-    @property
     def prior(self) -> Normal:
         """Of the population's mean."""
         prior = self.model.value_prior  # type: ignore[union-attr]
         assert isinstance(prior, Normal)
         return prior
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The K coefficient names."""
-        return self.decisions.names
 
     @property
     def groups(self) -> tuple[Hashable, ...]:

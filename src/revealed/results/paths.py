@@ -17,13 +17,13 @@ from revealed.models.drawn_probabilities import log_probabilities_of_choices
 from revealed.models.likelihood import log_likelihood
 from revealed.models.noise import KnownNoise
 from revealed.models.over_time import ResolvedOverTime
-from revealed.models.priors import Prior
-from revealed.results.base import Columns, Posterior
+from revealed.results.base import Columns
 from revealed.results.choice import fixed_coefficients
 from revealed.results.drawn_noise import drawn_noise
 from revealed.results.given_draws import check_same_coefficients
 from revealed.results.lapses import Lapses, find_lapses
 from revealed.results.loo import Observations
+from revealed.results.of_decisions import DecisionsPosterior
 from revealed.results.path_evidence import path_evidence
 from revealed.results.path_values import (
     Steps,
@@ -43,7 +43,7 @@ from revealed.samplers.run_settings import RunSettings
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PathPosterior(Posterior):
+class PathPosterior(DecisionsPosterior):
     """Draws of a value at every time at which something was decided.
 
     ``draws["value"]`` is (chain, draw, N, K), at the N `times`. ``draws["drift_sd"]`` is how far a
@@ -66,23 +66,6 @@ class PathPosterior(Posterior):
     >>> bool(early[0] < late[0])
     True
     """
-
-    @property
-    def decisions(self) -> Decisions:
-        """What it was inferred from, with their times."""
-        found: Decisions = self.data
-        return found
-
-    @property
-    def prior(self) -> Prior:
-        """Of the first value, or of the long-run mean."""
-        assert isinstance(self.model, ChoiceModel)
-        return self.model.value_prior
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The K coefficient names."""
-        return self.decisions.names
 
     @property
     def over_time(self) -> ResolvedOverTime:

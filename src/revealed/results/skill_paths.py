@@ -180,6 +180,7 @@ class RankingPathPosterior(RankingPosterior):
         listed = [players] if isinstance(players, str) else list(players or self.names)
         rng, count = as_generator(seed), int(np.prod(self.shape))
         found = np.full((count, len(wanted), len(listed)), np.nan)
+        # one player at a time: with thousands of them all paths at once would not fit
         for p, player in enumerate(listed):
             found[:, :, p] = draw_path(rng, self, self.path_of(player), wanted)
         return found
@@ -219,6 +220,7 @@ class RankingPathPosterior(RankingPosterior):
             raise ValueError(
                 f"nobody had played by {date:g}; the first game was at {self.times[0]:g}"
             )
+        # who comes later is unknown on that date, and must not be ranked as if he were average
         games = of_players_met(self.data.take(past))
         skills = self.skills_at(date, games.names, seed=seed)[:, 0]
         draws = {"skill": skills.reshape(*self.shape, -1)}
@@ -235,6 +237,7 @@ class RankingPathPosterior(RankingPosterior):
         return self._dated(float(self.times[-1]))
 
     def _on(self, time: Any) -> DatedRanking:
+        # skills on the last date are drawn once: two questions without a date agree
         return self._latest if time is None else self.at(time)
 
     def table(self, at: Any = None) -> list[dict[str, Any]]:

@@ -13,7 +13,6 @@ from revealed.data.decisions import Decisions
 from revealed.io.netcdf import Variables
 from revealed.models.choice import ChoiceModel
 from revealed.models.noise import KnownNoise
-from revealed.models.priors import Prior
 from revealed.models.switching import ResolvedSwitching
 from revealed.results.base import Columns, Posterior
 from revealed.results.choice import fixed_coefficients
@@ -21,6 +20,7 @@ from revealed.results.draw_batches import plan_draws
 from revealed.results.drawn_noise import drawn_noise
 from revealed.results.given_draws import check_same_coefficients
 from revealed.results.loo import Observations, all_observations
+from revealed.results.of_decisions import DecisionsPosterior
 from revealed.results.prediction import Prediction
 from revealed.results.storage import draw_dimensions, to_label_array
 from revealed.results.strategies import (
@@ -34,7 +34,7 @@ from revealed.results.strategies import (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SwitchingPosterior(Posterior):
+class SwitchingPosterior(DecisionsPosterior):
     """Draws of strategies that take turns, with the same labels in all chains.
 
     ``draws["value"]`` is (chain, draw, S, K), ``draws["switch_probability"]`` (chain, draw, S, S),
@@ -58,23 +58,6 @@ class SwitchingPosterior(Posterior):
     """
 
     unit: ClassVar[str] = "sequences"
-
-    @property
-    def decisions(self) -> Decisions:
-        """What it was inferred from."""
-        found: Decisions = self.data
-        return found
-
-    @property
-    def prior(self) -> Prior:
-        """Of each strategy's value."""
-        assert isinstance(self.model, ChoiceModel)
-        return self.model.value_prior
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The K coefficient names."""
-        return self.decisions.names
 
     @property
     def switching(self) -> ResolvedSwitching:

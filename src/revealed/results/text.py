@@ -23,8 +23,8 @@ def align_columns(columns: list[list[str]]) -> str:
 
 
 def count_things(number: int, thing: str) -> str:
-    """A number of things in words: "1 chain", "4 chains"."""
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+    """A number of things in words: "1 chain", "4 chains", "2 strategies"."""
+    return f"{number} {plural(thing, number)}"
 
 
 def percentage(share: float) -> str:
@@ -34,4 +34,7 @@ def percentage(share: float) -> str:
 
 def plural(word: str, count: int) -> str:
     """The word, in the plural where there is not one of it."""
-    return word if count == 1 else word + "s"
+    if count == 1:
+        return word
+    # a consonant before the y; days and keys are as other words
+    return f"{word[:-1]}ies" if word[-1] == "y" and word[-2] not in "aeiou" else f"{word}s"

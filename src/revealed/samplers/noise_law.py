@@ -81,6 +81,7 @@ class NoiseLaw:
 
         Value and coordinates move together.
         """
+        # habits depend on labels, which the padded rows say by number
         of_row = label_positions(self.labels, decisions) if self.labels else None
         padded = with_noise_coordinates(decisions, self.count, of_row)
         return self.together.move(rng, particles, padded, exponent)
@@ -109,6 +110,7 @@ class NoiseLaw:
     def draws(self, rng: np.random.Generator, particles: ParticleSet) -> Draws:
         """The values, what is known of the noise, and the prior's sd where that is inferred."""
         drawn = self.together.draws(rng, particles)
+        # coordinates are standard normal a priori; users are told rates and frequencies
         noise = name_noise(self.noise, particles.parts["values"][:, -self.count :])
         return {**drawn, "value": np.ascontiguousarray(self.values(particles)), **noise}
 

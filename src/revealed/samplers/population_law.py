@@ -120,6 +120,7 @@ class PopulationLaw:
         self, rng: np.random.Generator, particles: ParticleSet, seen: Observation
     ) -> ParticleSet:
         """The particles with a value of the group that decides, where it was not met before."""
+        # groups are numbered as they are met, so that only the next one can be new
         q = particles.parts["q"]
         if seen.position < q.shape[1]:
             return particles
@@ -153,6 +154,7 @@ class PopulationLaw:
             particles.parts[name].copy() for name in ("q", "mean", "covariance", "prior_sd")
         )
         count, n_groups, _ = q.shape
+        # adapted once, from particles before they move: later ones would depend on their own moves
         metric = self._adapted(groups, q, mean, covariance, sd)
         value_step = np.full(n_groups, POPULATION.step_size)
         step = POPULATION.step_size
@@ -197,6 +199,7 @@ class PopulationLaw:
         """The decisions as the kernels take them, the last one with its exponent so far."""
         labels = group_labels(decisions)
         position = group_positions(labels, tuple(decisions_by_group(labels)))
+        # a decision that is taken in by and by counts with a power of its probability
         weight = np.ones(len(decisions))
         weight[-1] = exponent
         order = np.argsort(position, kind="stable")
@@ -228,6 +231,7 @@ class PopulationLaw:
             covariance[pick],
             gradients,
         )
+        # what the hierarchical sampler sums over its warm-up is summed over particles here
         log_sd = 0.5 * np.log(np.einsum("nkk->nk", covariance))
         moments = (
             z.sum(axis=0),

@@ -153,9 +153,11 @@ def laplace_start(batches: GroupBatches, prior: PopulationPrior, shared: Floats)
         )
         shape, rate = inverse_gamma_conditionals(precision, prior.sd_scale, prior.scale_group)
         scale = 2.0 * SD_PRIOR_DF * (shape / rate)[prior.scale_group]
+        # from the spread of values, how uncertain each of them is, and the inverse Wishart prior
         offset = values - mean
         total = np.diag(scale) + offset.T @ offset + inverse.sum(axis=0)
         covariance = total / (SD_PRIOR_DF + width - 1.0 + count)
+        # with few groups the mode may be at zero, where no coordinates are left
         covariance += STAND_INS.least_sd**2 * np.eye(width)
     slope = group_slopes(batches, values, shared)[1]
     curvature = group_curvatures(batches, values, shared, np.sqrt(np.diag(covariance)))
@@ -215,6 +217,7 @@ def coordinates_of(values: Floats, mean: Floats, precision: Floats, stand_ins: S
     """(N, D) the coordinates z of groups with these values in a population: R'(q - m)."""
     total = precision + stand_ins.curvature
     root = np.linalg.cholesky(total)
+    # the mean m of a group's stand-in in this population solves (P + H) m = P mean + h
     linear = precision @ mean + stand_ins.linear
     # R'q - R^-1 (P mean + h)
     shift = np.linalg.solve(root, linear[:, :, None])[:, :, 0]
