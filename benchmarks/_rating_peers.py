@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -88,11 +87,9 @@ class ThroughTime:
         return np.log(wins / wins.sum()), front, worth
 
 
-def peer_scores(
-    method: Any, races: list[Race], first: int, last: int
-) -> tuple[dict[str, Scores], float]:
-    """Scores of pairs and winners, learnt before every second race; and the seconds it took."""
-    pairs, winners, began = [], [], time.perf_counter()
+def peer_scores(method: Any, races: list[Race], first: int, last: int) -> dict[str, Scores]:
+    """Scores of pairs and winners, learnt before every second race."""
+    pairs, winners = [], []
     for g in range(first, last):
         if (g - first) % EVERY == 0:
             method.learn(races[:g])
@@ -101,8 +98,7 @@ def peer_scores(
         pairs.append(score_pairs(front[i, j], front[j, i]))
         share = np.exp(win - np.logaddexp.reduce(win))
         winners.append(score_actions(share, np.array([0, len(win)]), np.zeros(1, np.int64)))
-    scores = {"pairs": join_scores(pairs), "winners": join_scores(winners)}
-    return scores, time.perf_counter() - began
+    return {"pairs": join_scores(pairs), "winners": join_scores(winners)}
 
 
 class Peer(NamedTuple):
@@ -121,7 +117,7 @@ def peers(drivers: list[Race], both: list[Race], first: int) -> Iterator[Peer]:
 
     def best(make: Callable[[float], Any], grid: Sequence[float], races: list[Race]) -> float:
         def loss(one: float) -> float:
-            found, _ = peer_scores(make(one), races, first // 2, first)
+            found = peer_scores(make(one), races, first // 2, first)
             return float(-found["pairs"].log_probability.mean())
 
         return min(grid, key=loss)

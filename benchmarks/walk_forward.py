@@ -40,6 +40,7 @@ FORMS = (
     ("ours, from the first place down", SKILLS, False),
     ("ours, driver and car, from the first place down", CARS, False),
 )
+_OWN = {False: FORMS[0][0], True: FORMS[1][0]}  # whether with cars
 RESAMPLES = 4000
 
 
@@ -54,7 +55,6 @@ def measure(races: int) -> Result:
     games = games[:last]
     walks: dict[str, Forecasts] = {}
     parts: dict[str, list[tuple[str, Any]]] = {"pairs": [], "winners": []}
-    seconds: dict[str, float] = {}
     for name, model, from_last in FORMS:
         print(name, file=sys.stderr, flush=True)
         walk = rv.walk_forward(
@@ -67,7 +67,6 @@ def measure(races: int) -> Result:
             baselines=["static", "elo"] if name == FORMS[0][0] else [],
         )
         walks = walks or dict(walk.events)
-        seconds[name] = float(walk.refits.seconds.sum())
         names = {"model": name, "static": "ours, without change", "elo": "Elo"}
         for kind, found in walk.events.items():
             for f, who in enumerate(found.forecasters):
@@ -77,16 +76,13 @@ def measure(races: int) -> Result:
     for peer in peers(drivers, _with_cars(games), first):
         print(peer.name, file=sys.stderr, flush=True)
         own: list[Race] = _with_cars(games) if peer.cars else drivers
-        scores, took = peer_scores(peer.method, own, first, last)
-        seconds[peer.name] = took
-        for kind, score in scores.items():
+        for kind, score in peer_scores(peer.method, own, first, last).items():
             parts[kind].append((peer.name, score))
-    joined = {kind: _join(walks[kind], found) for kind, found in parts.items()}
+    joined = {kind: join_forecasts(walks[kind], found) for kind, found in parts.items()}
     whole = rv.WalkForward(joined, walk.refits, "games", float("nan"), RESAMPLES, 1, True)
-    lines = [{**line, "seconds": seconds.get(line["forecaster"])} for line in whole.table()]
     filters = [(name, rv.SkillFilter(seen, m, from_last=up)) for name, m, up in FORMS]
     evidence = [{"form": name, "log_evidence": found.log_evidence} for name, found in filters]
-    return {"lines": lines, "evidence": evidence}
+    return {"lines": whole.table(), "evidence": evidence}
 
 
 def _with_cars(games: rv.Rankings) -> list[Race]:
@@ -98,7 +94,7 @@ def _with_cars(games: rv.Rankings) -> list[Race]:
     ]
 
 
-def _join(like: Forecasts, parts: list[tuple[str, Any]]) -> Forecasts:
+def join_forecasts(like: Forecasts, parts: list[tuple[str, Any]]) -> Forecasts:
     """Forecasts of the same events by all."""
     fields = [np.stack(field) for field in zip(*(own for _, own in parts), strict=True)]
     names = tuple(name for name, _ in parts)
@@ -117,7 +113,7 @@ def tables(result: Result) -> str:
 def loss_table(lines: Sequence[dict[str, Any]]) -> str:
     """Losses, and by how much they are worse than that of the first, with intervals."""
     return table(
-        ("events", "method", "log loss", "worse than the first by", "right", "seconds"),
+        ("events", "method", "log loss", "worse than the first by", "right"),
         [
             (
                 f"{line['events']:,} {line['kind']}",
@@ -127,7 +123,6 @@ def loss_table(lines: Sequence[dict[str, Any]]) -> str:
                 if line["worse"]
                 else "",
                 f"{line['accuracy']:.1%}",
-                "" if line.get("seconds") is None else f"{line['seconds']:.0f}",
             )
             for line in lines
         ],
@@ -142,27 +137,36 @@ def _with_interval(line: dict[str, Any], name: str, low: str, high: str, digits:
 def finding(result: Result) -> str:
     """The losses of pairs of ours, and of the best of the others."""
     pairs = [line for line in result["lines"] if line["kind"] == "pairs"]
-    others = [line for line in pairs if not line["forecaster"].startswith("ours")]
-    best = min(others, key=lambda line: float(line["log_loss"]))
-    return (
-        f"log loss of pairs: drivers {pairs[0]['log_loss']:.4f}, {_of(pairs, FORMS[1][0])} with "
-        f"cars; the best of others {best['log_loss']:.4f} ({best['forecaster']})"
-    )
+    said = []
+    for cars, form in _OWN.items():
+        others = [
+            line
+            for line in pairs
+            if not line["forecaster"].startswith("ours")
+            and cars == ("driver and car" in line["forecaster"])
+        ]
+        best = min(others, key=lambda line: float(line["log_loss"]), default=None)
+        beside = "" if best is None else f" ({best['forecaster']} {best['log_loss']:.4f})"
+        what = "driver and car" if cars else "drivers"
+        said.append(f"{what} {_line(pairs, form)['log_loss']:.4f}{beside}")
+    return "log loss of pairs: " + "; ".join(said)
 
 
-def _of(lines: list[dict[str, Any]], forecaster: str) -> str:
-    """The loss of one of them, in words."""
-    found = next(line for line in lines if line["forecaster"] == forecaster)
-    return f"{found['log_loss']:.4f}"
+def _line(lines: list[dict[str, Any]], forecaster: str) -> dict[str, Any]:
+    """The line of one of them."""
+    return next(line for line in lines if line["forecaster"] == forecaster)
 
 
 def missed(result: Result) -> str:
     """A sentence where another method foretells pairs better than ours."""
     pairs = [line for line in result["lines"] if line["kind"] == "pairs"]
+    # like with like: who looks at cars is beside ours that does
+    ours = {cars: float(_line(pairs, form)["log_loss"]) for cars, form in _OWN.items()}
     better = [
         line["forecaster"]
         for line in pairs
-        if line["worse"] < 0.0 and not line["forecaster"].startswith("ours")
+        if not line["forecaster"].startswith("ours")
+        and line["log_loss"] < ours["driver and car" in line["forecaster"]]
     ]
     return f"pairs are foretold better by {', '.join(better)}" if better else ""
 
