@@ -5,8 +5,8 @@ those before, anew before every second one. Everybody sees those who finished, f
 drivers who retired are left out for all: one row in seven. Skills of ours are random walks whose
 drift and spread are found by their evidence, nothing else being tuned: with places chosen from the
 last one up, from the first one down, with the sum of a driver and his car in place of the driver,
-and without any change, by draws. Which form to take was known in 2018: their evidence then is in
-the second table.
+and without any change, by draws. These forms were tried on the very races that are foretold;
+the second table has their evidence in 2018, which was looked up afterwards and agrees.
 
 Beside them Elo, whose step is the best for 2018; TrueSkill and OpenSkill with their own settings;
 TrueSkill, and TrueSkill Through Time, with that of several drifts which did best in the second half
