@@ -34,6 +34,8 @@ NAMES = (
     "ranking_size",
     "ranking_noise",
     "walk_forward",
+    "tennis",
+    "updates",
     "tetris",
     "default_prior",
     "default_prior_logit",

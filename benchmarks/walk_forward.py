@@ -1,213 +1,128 @@
-"""Sport over time: what comes next foretold by skills that change, with Elo and others beside them.
+"""Formula 1 over time: who is in front of whom, and who wins, foretold race after race.
 
-Formula 1 2018 to 2022: every race from 2019 on is foretold, all methods knowing the results of the
-same races, anew before every second one: who finishes in front of whom, and who wins. Skills of
-ours are random walks whose drift and spread are found by their evidence, nothing else being tuned,
-once with places chosen from the last one up and once from the first one down; beside them the same
-model without change, Elo whose step is the best for 2018, TrueSkill and OpenSkill with their own
-settings, and TrueSkill Through Time with that of a few drifts that does best in 2018. Tennis: men's
-singles from 1991 to 2017; the last 30 % by date, each date foretold from all before it, every
-match of a tournament being of one date.
+Races from 2018 to 2022, those from 2019 on foretold, and all methods learning from the same races,
+those before, anew before every second one. Everybody sees those who finished, first to last, and
+drivers who retired are left out for all: one row in seven. Skills of ours are random walks whose
+drift and spread are found by their evidence, nothing else being tuned: with places chosen from the
+last one up, from the first one down, with the sum of a driver and his car in place of the driver,
+and without any change, by draws. These forms were tried on the very races that are foretold;
+the second table has their evidence in 2018, which was looked up afterwards and agrees.
 
-Losses are means of minus the log probability, nearer to zero being better; intervals are from
-resampling games. The data are looked for in `shared/data` beside the repository.
+Beside them Elo, whose step is the best for 2018; TrueSkill and OpenSkill with their own settings;
+TrueSkill, and TrueSkill Through Time, with that of several drifts which did best in the second half
+of 2018; the latter also with that of the same drifts which turned out to be the best, which nobody
+could have known, and with teams of a driver and a car.
+
+Losses are means of minus the log probability, nearer to zero being better. Intervals, of
+differences too, are from resampling races, the same for all. The data are looked for in
+`shared/data` beside the repository.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from datetime import date
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet
-from scipy.special import log_ndtr
 
 import revealed as rv
+from benchmarks._rating_peers import EVERY, Race, peer_scores, peers
 from benchmarks._record import Benchmark, Option, Result, table
-from benchmarks.ranking import DATA, OpenSkill, Race, TrueSkill, sports
-from revealed._types import Floats
+from benchmarks._sports import formula_one
+from revealed.results.forecasts import Forecasts
 
-GAMMAS = (0.05, 0.1, 0.2, 0.4)  # drifts that TrueSkill Through Time chooses from, a root of a race
 SKILLS = rv.RankingModel(noise=rv.LogitNoise(), over_time=rv.RandomWalk())
+CARS = SKILLS.replace(components=["player", "car"])
+FORMS = (
+    ("ours, from the last place up", SKILLS, True),
+    ("ours, driver and car, from the last place up", CARS, True),
+    ("ours, from the first place down", SKILLS, False),
+    ("ours, driver and car, from the first place down", CARS, False),
+)
+_OWN = {False: FORMS[0][0], True: FORMS[1][0]}  # whether with cars
+RESAMPLES = 4000
 
 
-class ThroughTime(TrueSkill):
-    """TrueSkill Through Time: all races so far at once, each race one unit of time."""
-
-    def __init__(self, gamma: float) -> None:
-        self.package: Any = importlib.import_module("trueskillthroughtime")
-        self.gamma = gamma
-        self.latest: dict[str, tuple[float, float, float]] = {}
-        self.n_learnt = 0
-
-    def learn(self, races: Sequence[Race]) -> None:
-        entries = [[[name] for name in race] for race in races]
-        # the package takes the highest result for the best
-        results = [list(range(len(race), 0, -1)) for race in races]
-        found = self.package.History(
-            entries, results, times=list(range(len(races))), gamma=self.gamma
+def measure(races: int) -> Result:
+    """All forecasters on the same races."""
+    games = formula_one()
+    seen = formula_one(2018)
+    if games is None or seen is None:
+        raise ValueError("Formula 1 has no file in shared/data")
+    first = len(seen)
+    last = min(len(games), first + races) if races else len(games)
+    games = games[:last]
+    walks: dict[str, Forecasts] = {}
+    parts: dict[str, list[tuple[str, Any]]] = {"pairs": [], "winners": []}
+    for name, model, from_last in FORMS:
+        print(name, file=sys.stderr, flush=True)
+        walk = rv.walk_forward(
+            games,
+            model,
+            every=EVERY,
+            first=first,
+            sampler="laplace",
+            from_last=from_last,
+            baselines=["static", "elo"] if name == FORMS[0][0] else [],
         )
-        found.convergence(epsilon=0.01, iterations=10, verbose=False)
-        for name, curve in found.learning_curves().items():
-            at, skill = curve[-1]
-            self.latest[name] = (at, skill.mu, skill.sigma)
-        self.n_learnt = len(races)
-
-    def predict(self, starters: Race) -> tuple[Floats, Floats, Floats]:
-        beginner = (float(self.n_learnt), 0.0, float(self.package.SIGMA))
-        got = np.array([self.latest.get(name, beginner) for name in starters])
-        # what has moved since a driver's last race, and the noise of a race
-        variance = got[:, 2] ** 2 + self.gamma**2 * (self.n_learnt - got[:, 0])
-        variance += float(self.package.BETA) ** 2
-        gap = got[:, 1][:, None] - got[:, 1]
-        front = log_ndtr(gap / np.sqrt(variance[:, None] + variance))
-        x = np.linspace(gap.min() - 9.0, gap.max() + 9.0, 2001) + got[:, 1].mean()
-        z = (x - got[:, 1][:, None]) / np.sqrt(variance)[:, None]
-        below = log_ndtr(z)
-        win = np.exp(below.sum(axis=0) - below - 0.5 * z**2).sum(axis=1) / np.sqrt(variance)
-        return np.log(win / win.sum()), front, got[:, 1]
+        walks = walks or dict(walk.events)
+        names = {"model": name, "static": "ours, without change", "elo": "Elo"}
+        for kind, found in walk.events.items():
+            for f, who in enumerate(found.forecasters):
+                fields = (found.log_probability[f], found.confidence[f], found.correct[f])
+                parts[kind].append((names[who], fields))
+    drivers = [games.game(g)[0] for g in range(last)]
+    for peer in peers(drivers, _with_cars(games), first):
+        print(peer.name, file=sys.stderr, flush=True)
+        own: list[Race] = _with_cars(games) if peer.cars else drivers
+        for kind, score in peer_scores(peer.method, own, first, last).items():
+            parts[kind].append((peer.name, score))
+    joined = {kind: join_forecasts(walks[kind], found) for kind, found in parts.items()}
+    whole = rv.WalkForward(joined, walk.refits, "games", float("nan"), RESAMPLES, 1, True)
+    filters = [(name, rv.SkillFilter(seen, m, from_last=up)) for name, m, up in FORMS]
+    evidence = [{"form": name, "log_evidence": found.log_evidence} for name, found in filters]
+    return {"lines": whole.table(), "evidence": evidence}
 
 
-def peer_losses(method: Any, races: list[Race], first: int, last: int) -> tuple[Floats, Floats]:
-    """Minus the log probabilities of pairs and winners; learnt before every second race."""
-    pairs, winners = [], []
-    for g in range(first, last):
-        if (g - first) % 2 == 0:
-            method.learn(races[:g])
-        win, front, _ = method.predict(races[g])
-        better, worse = np.triu_indices(len(races[g]), 1)
-        pairs.append(-front[better, worse])
-        winners.append(-float(win[0]))
-    return np.concatenate(pairs), np.array(winners)
-
-
-def peers(races: list[Race], first: int) -> Iterator[tuple[str, Any]]:
-    """Those that are installed; a drift is chosen by the second half of what is known at first."""
-    for name, module, make in (
-        ("TrueSkill", "trueskill", TrueSkill),
-        ("OpenSkill", "openskill", OpenSkill),
-    ):
-        if importlib.util.find_spec(module) is not None:
-            yield name, make()
-    if importlib.util.find_spec("trueskillthroughtime") is not None:
-        losses = [
-            peer_losses(ThroughTime(gamma), races, first // 2, first)[0].mean() for gamma in GAMMAS
-        ]
-        yield "TrueSkill Through Time", ThroughTime(GAMMAS[int(np.argmin(losses))])
-
-
-def lines_of(sport: str, walk: rv.WalkForward, names: dict[str, str]) -> list[dict[str, Any]]:
-    """The table of a walk, with the sport and the names that the page has."""
-    found = [
-        {**line, "sport": sport, "forecaster": names[line["forecaster"]]}
-        for line in walk.table()
-        if line["forecaster"] in names
+def _with_cars(games: rv.Rankings) -> list[Race]:
+    """Races with the car behind each driver."""
+    cars = [f"car {car}" for car in games.columns["car"].tolist()]
+    return [
+        [(*team, cars[entry]) for entry, team in enumerate(games.game(g)[0], games.start[g])]
+        for g in range(len(games))
     ]
-    found[0]["seconds"] = float(walk.refits.seconds.sum())
-    return found
 
 
-def measure_races(most: int) -> list[dict[str, Any]]:
-    """Formula 1, by ours and by those who are installed."""
-    found: list[dict[str, Any]] = []
-    for sport in sports():
-        if sport.name != "Formula 1":
-            continue
-        last = min(len(sport.races), sport.first + most) if most else len(sport.races)
-        games = rv.Rankings.from_lists(sport.races[:last], times=range(last))
-        settings: dict[str, Any] = {"every": 2, "first": sport.first, "sampler": "laplace"}
-        names = {"model": "ours, from the last place up", "static": "ours, without change"}
-        walk = rv.walk_forward(games, SKILLS, from_last=True, **settings)
-        found += lines_of(sport.name, walk, names | {"elo": "Elo"})
-        walk = rv.walk_forward(games, SKILLS, baselines=[], **settings)
-        found += lines_of(sport.name, walk, {"model": "ours, from the first place down"})
-        for name, method in peers(sport.races, sport.first):
-            print(f"Formula 1: {name}", file=sys.stderr, flush=True)
-            began = time.perf_counter()
-            losses = peer_losses(method, sport.races, sport.first, last)
-            for kind, loss in zip(("pairs", "winners"), losses, strict=True):
-                found.append(
-                    {
-                        "sport": sport.name,
-                        "kind": kind,
-                        "forecaster": name,
-                        "log_loss": float(loss.mean()),
-                        "events": len(loss),
-                        "seconds": time.perf_counter() - began,
-                    }
-                )
-    return found
-
-
-def tennis() -> rv.Rankings | None:
-    """All matches, each on the first day of its tournament; None where the file is not there."""
-    path = DATA / "tennis_atp_1991_2017.parquet"
-    if not path.exists():
-        print("tennis is left out: its file is looked for in shared/data", file=sys.stderr)
-        return None
-    matches = pyarrow.parquet.read_table(path)
-    days, day_of = np.unique(np.asarray(matches["date"]), return_inverse=True)
-    ordinal = [date(d // 10000, d // 100 % 100, d % 100).toordinal() for d in days.tolist()]
-    both = np.stack([matches[c].to_numpy(zero_copy_only=False) for c in ("winner", "loser")], 1)
-    names, player = np.unique(both.astype(str), return_inverse=True)
-    player = player.reshape(-1, 2)
-    # a handful of matches have one player twice
-    kept = player[:, 0] != player[:, 1]
-    count = int(kept.sum())
-    return rv.Rankings(
-        tuple(names.tolist()),
-        player[kept].ravel(),
-        np.arange(2 * count + 1),
-        np.arange(0, 2 * count + 1, 2),
-        np.zeros(2 * count, np.bool_),
-        np.full(count, 2),
-        tuple(range(count)),
-        np.array(ordinal, np.float64)[day_of][kept],
-    )
-
-
-def measure_tennis(matches: int) -> list[dict[str, Any]]:
-    """The last 30 % of the matches by date, each date from all before it."""
-    games = tennis()
-    if games is None:
-        return []
-    games = games[:matches] if matches else games
-    assert games.times is not None
-    first = games.times[int(0.7 * len(games))]
-    began = time.perf_counter()
-    walk = rv.walk_forward(
-        games, SKILLS, first=first, sampler="laplace", baselines=["elo"], resamples=200
-    )
-    print(f"tennis: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-    return lines_of("Tennis", walk, {"model": "ours", "elo": "Elo"})
-
-
-def measure(races: int, matches: int) -> Result:
-    """Both sports, where their files are there."""
-    found = measure_races(races) + measure_tennis(matches)
-    if not found:
-        raise ValueError("neither Formula 1 nor tennis has its file in shared/data")
-    return {"lines": found}
+def join_forecasts(like: Forecasts, parts: list[tuple[str, Any]]) -> Forecasts:
+    """Forecasts of the same events by all."""
+    fields = [np.stack(field) for field in zip(*(own for _, own in parts), strict=True)]
+    names = tuple(name for name, _ in parts)
+    return Forecasts(names, like.times.copy(), like.unit.copy(), *fields)
 
 
 def tables(result: Result) -> str:
-    """Losses with their intervals, sport by sport."""
-    lines = sorted(result["lines"], key=lambda line: (line["sport"], line["kind"]))
+    """Losses with their intervals, then what was known of the forms in 2018."""
+    forms = table(
+        ("form", "log evidence in 2018"),
+        [(line["form"], f"{line['log_evidence']:.1f}") for line in result["evidence"]],
+    )
+    return f"{loss_table(result['lines'])}\n\n{forms}"
+
+
+def loss_table(lines: Sequence[dict[str, Any]]) -> str:
+    """Losses, and by how much they are worse than that of the first, with intervals."""
     return table(
-        ("sport, events", "method", "log loss", "worse than ours by", "right", "seconds of fits"),
+        ("events", "method", "log loss", "worse than the first by", "right"),
         [
             (
-                f"{line['sport']}, {line['events']} {line['kind']}",
+                f"{line['events']:,} {line['kind']}",
                 line["forecaster"],
                 _with_interval(line, "log_loss", "low", "high", ".4f"),
-                _with_interval(line, "worse", "worse_low", "worse_high", "+.4f"),
-                f"{line['accuracy']:.1%}" if "accuracy" in line else "",
-                f"{line['seconds']:.0f}" if "seconds" in line else "",
+                _with_interval(line, "worse", "worse_low", "worse_high", "+.4f")
+                if line["worse"]
+                else "",
+                f"{line['accuracy']:.1%}",
             )
             for line in lines
         ],
@@ -215,37 +130,56 @@ def tables(result: Result) -> str:
 
 
 def _with_interval(line: dict[str, Any], name: str, low: str, high: str, digits: str) -> str:
-    """A number with its interval, where it has one; nothing where it is zero by definition."""
-    if name not in line or (name == "worse" and line["worse"] == 0.0):
-        return ""
-    number = f"{line[name]:{digits}}"
-    return f"{number} [{line[low]:{digits}}, {line[high]:{digits}}]" if low in line else number
+    """A number with its interval."""
+    return f"{line[name]:{digits}} [{line[low]:{digits}}, {line[high]:{digits}}]"
 
 
 def finding(result: Result) -> str:
-    """The losses of ours and of Elo."""
+    """The losses of pairs of ours, and of the best of the others."""
+    pairs = [line for line in result["lines"] if line["kind"] == "pairs"]
     said = []
-    for sport in ("Formula 1", "Tennis"):
-        own = [
-            line for line in result["lines"] if line["sport"] == sport and line["kind"] == "pairs"
+    for cars, form in _OWN.items():
+        others = [
+            line
+            for line in pairs
+            if not line["forecaster"].startswith("ours")
+            and cars == ("driver and car" in line["forecaster"])
         ]
-        if own:
-            elo = next(line for line in own if line["forecaster"] == "Elo")
-            said.append(f"{sport} {own[0]['log_loss']:.4f}, Elo {elo['log_loss']:.4f}")
+        best = min(others, key=lambda line: float(line["log_loss"]), default=None)
+        beside = "" if best is None else f" ({best['forecaster']} {best['log_loss']:.4f})"
+        what = "driver and car" if cars else "drivers"
+        said.append(f"{what} {_line(pairs, form)['log_loss']:.4f}{beside}")
     return "log loss of pairs: " + "; ".join(said)
+
+
+def _line(lines: list[dict[str, Any]], forecaster: str) -> dict[str, Any]:
+    """The line of one of them."""
+    return next(line for line in lines if line["forecaster"] == forecaster)
+
+
+def missed(result: Result) -> str:
+    """A sentence where another method foretells pairs better than ours."""
+    pairs = [line for line in result["lines"] if line["kind"] == "pairs"]
+    # like with like: who looks at cars is beside ours that does
+    ours = {cars: float(_line(pairs, form)["log_loss"]) for cars, form in _OWN.items()}
+    better = [
+        line["forecaster"]
+        for line in pairs
+        if not line["forecaster"].startswith("ours")
+        and line["log_loss"] < ours["driver and car" in line["forecaster"]]
+    ]
+    return f"pairs are foretold better by {', '.join(better)}" if better else ""
 
 
 BENCHMARK = Benchmark(
     __name__,
     __doc__,
-    title="Sport over time",
-    takes="half an hour",
-    options={
-        "races": Option(0, "foretell so many races of Formula 1 at most; 0 is all", quick=2),
-        "matches": Option(0, "the first so many matches of tennis; 0 is all", quick=4000),
-    },
+    title="Formula 1 over time",
+    takes="ten minutes",
+    options={"races": Option(0, "foretell so many races at most; 0 is all", quick=2)},
     measure=measure,
     tables=tables,
     finding=finding,
     packages=("trueskill", "openskill", "trueskillthroughtime"),
+    missed=missed,
 )

@@ -17,8 +17,8 @@ from revealed._types import Floats
 from revealed.data.rankings import Rankings
 from revealed.kernels.bidiagonal import multiply_precision, write_variances
 from revealed.kernels.skill_newton import add_curvature_product, game_slopes
-from revealed.models.skill_nodes import make_skill_nodes
-from revealed.samplers.skill_filter import SkillFilter, last_chosen
+from revealed.models.skill_nodes import component_columns, make_skill_nodes
+from revealed.samplers.skill_filter import SkillFilter, _start_from, last_chosen
 from revealed.samplers.skill_mode import MODE, SkillMode, order_games
 from tests.support.statistical_asserts import assert_mean
 
@@ -168,6 +168,43 @@ def test_games_one_by_one_end_where_all_at_once_do() -> None:
     more = Rankings.from_lists([["new", "p1"]] * 3, times=[9.0] * 3)
     table = {line["player"]: line for line in found.update(more).table()}
     assert table["new"]["skill"] > table["p1"]["skill"]
+
+
+def test_skills_of_drivers_and_cars_go_on_from_their_own_when_new_ones_come() -> None:
+    """New names stand before old ones: a position says nothing of who somebody is."""
+
+    def races(rows: list[tuple[str, str]], time: float) -> Rankings:
+        drivers, cars = zip(*rows, strict=True)
+        places = list(range(len(rows)))
+        return Rankings.from_columns(
+            [0] * len(rows),
+            drivers,
+            [1 + place for place in places],
+            time=[time] * len(rows),
+            columns={"car": cars},
+        )
+
+    old = races([("max", "red"), ("lewis", "silver")], 0.0)
+    both = old + races([("ada", "blue"), ("max", "silver")], 1.0)
+    columns = [component_columns(games, ["player", "car"]) for games in (old, both)]
+    before, after = (make_skill_nodes(g, c) for g, c in zip((old, both), columns, strict=True))
+    value = dict(zip(before.names(), (1.0, -1.0, 3.0, -3.0), strict=True))
+    got = dict(
+        zip(after.names(), _start_from(before, np.array([1.0, -1, 3, -3]), after), strict=True)
+    )
+    assert {name: got[name] for name in value} == value
+    new = {"player ada at 1": 0.0, "car blue at 1": 0.0}
+    # who was there before goes on from where he was
+    same = {
+        "player max at 1": value["player max at 0"],
+        "car silver at 1": value["car silver at 0"],
+    }
+    assert {name: got[name] for name in got if name not in value} == new | same
+    model = LOGIT.replace(prior=rv.Normal(1.0), components=["player", "car"])
+    found = SkillFilter(old, model.replace(over_time=rv.RandomWalk(0.3)))
+    found.update(both[1:])
+    whole = SkillFilter(both, model.replace(over_time=rv.RandomWalk(0.3)))
+    np.testing.assert_allclose(found.at(1.0)[0], whole.at(1.0)[0], atol=4.0 * MODE.gain**0.5)
 
 
 def test_what_comes_later_changes_no_forecast() -> None:

@@ -367,10 +367,13 @@ def _entries_of(games: Rankings, which: Ints) -> Ints:
 
 def _start_from(old: SkillNodes, value: Floats, new: SkillNodes) -> Floats:
     """Where Newton's method begins with more games: at the old mode, or a player's last skill."""
-    # labels keep their positions: new ones come after them
-    date = np.searchsorted(new.dates, old.dates)[old.date]
-    key = old.label * len(new.dates) + date
+    # new labels come between those of several components, so that old ones are found by name
+    moved = [of[name] for of, own in zip(new.position, old.labels, strict=True) for name in own]
+    label = np.array(moved)[old.label]
+    key = label * len(new.dates) + np.searchsorted(new.dates, old.dates)[old.date]
+    order = np.argsort(key, kind="stable")
     wanted = new.label * len(new.dates) + new.date
-    last = np.searchsorted(key, wanted, side="right") - 1
-    same = (last >= 0) & (old.label[last] == new.label)
+    last = order[np.maximum(np.searchsorted(key[order], wanted, side="right") - 1, 0)]
+    # of the same label, and not later
+    same = (label[last] == new.label) & (key[last] <= wanted)
     return np.where(same, value[last], 0.0)
