@@ -63,7 +63,7 @@ class Fits:
         )
 
     def score(
-        self, kinds: str, over_time: Any, train: Any, test: Any, times: Any = None, **how: int
+        self, kinds: str, over_time: Any, train: Any, test: Any, times: Any = None, **how: Any
     ) -> Result:
         """A fit to the training bouts, and how it predicts the others."""
         import revealed as rv

@@ -205,11 +205,10 @@ def rank(
             columns=columns,
             **csv_format(sep, decimal, encoding),
         )
-    dated = not isinstance(change, Constant) and are_dates(
-        read_columns(results, [time_column], csv_format=csv_format(sep, decimal, encoding))[
-            time_column
-        ]
-    )
+    dated = False
+    if time_column is not None and not isinstance(change, Constant):
+        form = csv_format(sep, decimal, encoding)
+        dated = are_dates(read_columns(results, [time_column], csv_format=form)[time_column])
     line_up = None if next_game is None else [name.strip() for name in next_game.split(",")]
     if line_up is not None:
         check_line_up(line_up, rankings.names, allow_new_players)
