@@ -222,7 +222,7 @@ def test_values_that_change_are_predicted_at_times(groups: str, tmp_path: Path) 
     assert made["decisions"] == 24
     out = tmp_path / "p.csv"
     assert answers("predict", post, table, "--time", "day", "--out", out)["decisions"] == 24
-    assert "a prediction needs to know when" in refuses("predict", post, table, "--out", out)
+    assert "needs to know when; give --time COLUMN" in refuses("predict", post, table, "--out", out)
     games = write(tmp_path / "g.jsonl", "{}")
     said = refuses("predict", post, games, "--time", "day", "--out", out)
     assert "games of Tetris are read without times and sessions; leave out --time" in said

@@ -179,7 +179,7 @@ def test_skills_over_time(here: Path) -> None:
     assert Path("r.png").read_bytes().startswith(b"\x89PNG")
     post = revealed.load("r.nc")
     assert post.at(8.0).table() == found["ranking"]
-    assert "Skills move by" in works("rank", "races.csv", *timed).stdout
+    assert " in a day." in works("rank", "races.csv", *timed).stdout
     assert "give --time COLUMN" in refuses("rank", "races.csv", *walk)
     assert "--at is for skills that change" in refuses("rank", "races.csv", *AS_RACES, "--at", "3")
     reverting = ("--over-time", "mean-reverting", "--time", "day")

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import revealed as rv
 from revealed.data.chunks import InMemoryChunks
 from revealed.data.offsets import without_far_offsets
-from revealed.data.times import texts_to_times
+from revealed.data.times import are_dates, texts_to_times
 from revealed.data.unique import deduplicate, deduplicate_if_worthwhile
 from revealed.io.checkpoints import fingerprint
 from revealed.models.noise_coordinates import with_noise_coordinates
@@ -342,3 +342,18 @@ def test_numbers_and_iso_dates_are_read_from_text() -> None:
 def test_other_text_is_refused(texts: list[str]) -> None:
     with pytest.raises(ValueError, match=f"column 'day' holds '{texts[-1]}'; times must be all"):
         texts_to_times("column 'day'", texts)
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        (["2024-03-01", None, ""], True),
+        ([date(2024, 3, 1), datetime(2024, 3, 1, 12)], True),
+        ([np.datetime64("2024-03-01")], True),
+        (["20240301", "3"], False),
+        ([2024, 3.5, float("nan")], False),
+        ([None, ""], False),
+    ],
+)
+def test_dates_are_told_from_numbers(items: list[Any], expected: bool) -> None:
+    assert are_dates(items) is expected

@@ -25,7 +25,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DOCUMENTS = sorted({*PAGES, *ROOT.glob("*.md")})
 SHARED = ROOT.parent / "shared" / "data"
 # Data of others, which pages read where they exist and which are not shipped.
-DATA = ("rust1987.csv", "f1_2018_2022.csv")
+DATA = ("rust1987.csv", "f1_2018_2022.csv", "rat_w053.parquet")
 TUTORIALS = (
     "inverse.md",
     "zurcher.md",
@@ -33,6 +33,7 @@ TUTORIALS = (
     "pressure.md",
     "season.md",
     "sport-over-years.md",
+    "training-over-sessions.md",
 )
 FOLLOWED_ALWAYS = ("README.md", "docs/index.md", "docs/how.md", "docs/tables.md", "docs/mdp.md")
 # Its example is a long fit, and the first lines of that of HierarchicalPosterior.
@@ -162,7 +163,9 @@ def test_page_followed_in_empty_folder_runs(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["zurcher.md", "gallery.md", "sport-over-years.md"])
+@pytest.mark.parametrize(
+    "page", ["zurcher.md", "gallery.md", "sport-over-years.md", "training-over-sessions.md"]
+)
 def test_page_on_others_data_runs_without_the_data(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,7 @@ from revealed.models.priors import Flat, HalfStudentT, Normal
 from revealed.models.ranking import RankingModel
 from revealed.models.switching import Switching
 from revealed.models.transitions import Dirichlet
-from revealed.plots.columns import column_kinds, prior_moments
+from revealed.plots.columns import column_kinds, columns_with_intervals, prior_moments
 from revealed.plots.report import page, write_report
 from revealed.plots.report_prediction import PredictionBudget, predict_own, with_fewer_draws
 from revealed.results.base import Posterior
@@ -502,3 +502,37 @@ def test_what_is_no_posterior_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a report needs a posterior"):
         write_report(not_a_posterior, tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
+
+
+def test_days_are_shown_as_dates() -> None:
+    """Days since 1970-01-01 on the axis, as numbers and as what they are."""
+    post = MAKERS["random walk"]()
+    for figure, label, tick in (
+        (plots.value_paths(post), "time", "0"),
+        (plots.value_paths(post, dates=True), "date", "1970"),
+    ):
+        figure.canvas.draw()
+        axes = figure.axes[-1]
+        assert axes.get_xlabel() == label
+        ticks = [text.get_text() for text in axes.get_xticklabels()]
+        assert any(tick in text for text in [*ticks, axes.xaxis.get_offset_text().get_text()])
+        assert ("1970-Jan" in axes.xaxis.get_offset_text().get_text()) == (label == "date")
+    over_time = MAKERS["ranking over time"]()
+    for draw_skills in (plots.skill_curves, plots.leaders):
+        assert draw_skills(over_time, dates=True).axes[0].get_xlabel() == "date"
+
+
+def test_intervals_of_paths_are_of_whole_times_from_first_to_last() -> None:
+    """Forty lines: of values all coefficients at some times, and none of the others."""
+    post = MAKERS["random walk"]()
+    columns, kinds = post.columns(), column_kinds(post)
+    # as many columns as forty lines cannot hold
+    assert len(columns.names) == 42
+    shown, note = columns_with_intervals(columns, kinds)
+    names = [columns.names[k] for _, where in shown for k in where]
+    values = [name for name in names if " at " in name]
+    times = [name.split(" at ")[1] for name in values]
+    assert times[0] == "0"
+    assert times[-1] == "19"
+    assert all(times.count(time) == len(post.names) for time in times)
+    assert f"Shown are {len(names)} of 42, of values those at some times, spread evenly" in note

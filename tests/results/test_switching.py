@@ -261,36 +261,3 @@ def test_what_does_not_go_with_strategies_is_refused() -> None:
             simulated()[0],
             rv.ChoiceModel(noise=rv.StudentNoise(lapse=rv.Lapse()), over_time=switching),
         )
-
-
-def test_strategies_of_a_gridworld_are_recovered() -> None:
-    """Somebody who walks to one corner of a grid world, and at times to the other."""
-    from revealed.environments import GridWorld
-
-    mdp = GridWorld(["...", "...", "..."]).mdp
-    rng = np.random.default_rng(7)
-    count = len(mdp.states)
-    corner = np.array([np.hypot(*divmod(s, 3)) for s in range(count)])
-    values = np.stack([3.0 * corner, -3.0 * corner])
-    values -= values.mean(axis=1, keepdims=True)
-    states, actions, used = [], [], []
-    x, strategy = 4, 0
-    for _ in range(400):
-        strategy ^= int(rng.random() < 0.04)
-        d = mdp.decisions([x], [0])
-        a = int((d.rows @ values[strategy] + rng.gumbel(size=d.rows.shape[0])).argmax())
-        states.append(x)
-        actions.append(a)
-        used.append(strategy)
-        x = int(rng.choice(count, p=np.asarray(d.rows.todense())[a])) if rng.random() < 0.8 else 4
-    seen = mdp.decisions(states, actions)
-    model = rv.ChoiceModel(prior=rv.Normal(5.0), noise=rv.LogitNoise(), over_time=rv.Switching(2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rv.NotConvergedWarning)
-        found = rv.fit(seen, model, draws=150, warmup=250, chains=2, seed=2, progress=False)
-    best = found.states().most_probable - 1
-    order = np.argsort([np.corrcoef(v, values[0])[0, 1] for v in found.mean("value")])[::-1]
-    agree = (np.argsort(order)[np.array(used)] == best).mean()
-    assert agree > 0.85
-    for truth, own in zip(values, found.mean("value")[order], strict=True):
-        assert np.corrcoef(truth, own)[0, 1] > 0.9

@@ -106,6 +106,12 @@ def predict(
         refuse_times(columns, "games of Tetris")
         d, chosen = read_tetris_decisions(table, post.names), "chosen"
     else:
+        # what changes with times: paths of one, or of each group
+        changes = ("over_time", "group_paths")
+        if time_column is None and any(getattr(post.resolved, name, None) for name in changes):
+            raise ValueError(
+                "values change, so that a prediction needs to know when; give --time COLUMN"
+            )
         form = csv_format(sep, decimal, encoding)
         if chosen is None and "chosen" in read_names(table, form):
             chosen = "chosen"

@@ -163,6 +163,8 @@ def rank(
     import warnings
 
     from revealed.api import NotConvergedWarning, fit
+    from revealed.data.times import are_dates
+    from revealed.io.files import read_columns
     from revealed.io.read_data import read_rankings
     from revealed.models.over_time import Constant
     from revealed.models.priors import Flat, Normal
@@ -203,6 +205,10 @@ def rank(
             columns=columns,
             **csv_format(sep, decimal, encoding),
         )
+    dated = False
+    if time_column is not None and not isinstance(change, Constant):
+        form = csv_format(sep, decimal, encoding)
+        dated = are_dates(read_columns(results, [time_column], csv_format=form)[time_column])
     line_up = None if next_game is None else [name.strip() for name in next_game.split(",")]
     if line_up is not None:
         check_line_up(line_up, rankings.names, allow_new_players)
@@ -250,9 +256,13 @@ def rank(
         from revealed.plots.ranking import skill_intervals
         from revealed.plots.skill_paths import skill_curves
 
-        figure = skill_intervals if isinstance(change, Constant) else skill_curves
+        figure = (
+            skill_intervals(ranking)
+            if isinstance(change, Constant)
+            else skill_curves(ranking, dates=dated)
+        )
         with atomic_open(plot) as stream:
-            figure(ranking).savefig(stream, format=plot.suffix[1:].lower())
+            figure.savefig(stream, format=plot.suffix[1:].lower())
     # What did not converge is said on stderr, also where the answer is JSON.
     summary = ranking.summary()
     if not summary.converged:
@@ -284,7 +294,8 @@ def rank(
         return
     _print_ranking(shown)
     if not isinstance(change, Constant):
-        print(f"Skills move by {ranking.drift_sd.mean():.3g} in one unit of time.")
+        unit = "a day" if dated else "one unit of time"
+        print(f"Skills move by {ranking.drift_sd.mean():.3g} in {unit}.")
     if line_up is not None and wins is not None:
         print(
             "Next: "

@@ -118,6 +118,15 @@ def times_of_games(
     return [found[g] for g in games]
 
 
+def are_dates(items: Iterable[Any]) -> bool:
+    """Whether a column of times has dates, which become days, rather than numbers."""
+    known = [item for item in items if not _is_missing(item) and str(item).strip()]
+    return bool(known) and all(
+        _number(item) is None if isinstance(item, str) else isinstance(item, date | np.datetime64)
+        for item in known
+    )
+
+
 def _to_numbers(given: Labels) -> Floats:
     """Numbers or dates of any kind as floats.
 

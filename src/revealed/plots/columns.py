@@ -41,7 +41,8 @@ class Kind:
     """Columns of one kind.
 
     label: what they are. where: (n,) their positions. main: whether they are what the fit is made
-    for. low, high: what they cannot pass, such as zero for an sd.
+    for. low, high: what they cannot pass, such as zero for an sd. per_time: how many of them belong
+    to each of several times, one time after the other; zero where there are no times.
     """
 
     label: str
@@ -49,6 +50,7 @@ class Kind:
     main: bool = True
     low: float = -np.inf
     high: float = np.inf
+    per_time: int = 0
 
 
 def column_kinds(post: Posterior) -> list[Kind]:
@@ -131,7 +133,7 @@ def column_kinds(post: Posterior) -> list[Kind]:
         cells = post.draws["transition"].shape[-1]
         add("transition probability", cells, main=False, low=0.0, high=1.0)
     if isinstance(post, PathPosterior):
-        add("value", count * len(post.shown_times))
+        add("value", count * len(post.shown_times), per_time=count)
     if isinstance(post, SwitchingPosterior) and "lp" in post.sample_stats:
         add("log posterior", 1, main=False)
     return kinds
@@ -220,6 +222,11 @@ def columns_with_intervals(
     count, lines = len(columns.names), sum(len(where) for _, where in shown)
     if lines == count:
         return shown, ""
+    if any(kind.per_time for kind in kinds):
+        return shown, (
+            f"Shown are {lines} of {count}, of values those at some times, spread evenly; "
+            f"{count - lines} are left out."
+        )
     return shown, (
         f"Shown are {lines} of {count}: {kinds[0].label}s that are most clearly not zero before "
         f"others; {count - lines} are left out."
@@ -229,10 +236,15 @@ def columns_with_intervals(
 def _pick(columns: Columns, kind: Kind, most: int) -> Ints:
     """Positions of so many columns of a kind, in order: those most clearly not zero.
 
-    Of numbers that cannot be negative, which are never zero, the first.
+    Of numbers that cannot be negative, which are never zero, the first; of values at several times,
+    all of some times from first to last.
     """
     if kind.low >= 0.0:
         return kind.where[:most]
+    if 0 < 2 * kind.per_time <= most < len(kind.where):
+        of_time = kind.where.reshape(-1, kind.per_time)
+        some = np.linspace(0, len(of_time) - 1, most // kind.per_time)
+        return of_time[some.round().astype(int)].ravel()
     # what cannot move is known without any data
     movable = kind.where[~columns.fixed[kind.where]]
     if len(kind.where) <= most or not len(movable):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from revealed.plots.check import check_class
-from revealed.plots.style import LIMITS, PALETTE, finish, new_figure, style
+from revealed.plots.style import LIMITS, PALETTE, finish, label_times, new_figure, style
 from revealed.results.paths import PathPosterior
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def value_paths(
     *,
     truth: Any = None,
     title: str | None = None,
+    dates: bool = False,
 ) -> Figure:
     """How coefficients change: the mean path of each with bands of 50% and 90%.
 
@@ -34,6 +35,9 @@ def value_paths(
         (N, K) true values at the posterior's times, where they are known.
     title
         Of the figure.
+    dates
+        Whether times are days since 1970-01-01, as those of data with dates are; the axis then has
+        dates.
 
     Examples
     --------
@@ -81,7 +85,7 @@ def value_paths(
         for axes in panels.ravel()[len(wanted) :]:
             axes.set_visible(False)
         for axes in panels[-1]:
-            axes.set_xlabel("time")
+            label_times(axes, dates)
         note = "Bands hold the value at each time with this probability."
         finish(figure, title or "What is valued, over time", note)
     return figure

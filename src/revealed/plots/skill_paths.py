@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from revealed.plots.check import check_class
-from revealed.plots.style import LIMITS, PALETTE, finish, new_figure, style
+from revealed.plots.style import LIMITS, PALETTE, finish, label_times, new_figure, style
 from revealed.results.skill_paths import RankingPathPosterior
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ def skill_curves(
     players: str | Sequence[str] | None = None,
     *,
     title: str | None = None,
+    dates: bool = False,
 ) -> Figure:
     """The skills of some players over time, each with a band of 90%.
 
@@ -33,6 +34,9 @@ def skill_curves(
         One or some; default: the six who are the best on the last date.
     title
         Of the figure.
+    dates
+        Whether times are days since 1970-01-01, as those of data with dates are; the axis then has
+        dates.
 
     Examples
     --------
@@ -47,14 +51,14 @@ def skill_curves(
     # more points are not seen on a page, and make files large
     times, nodes = posterior.times, posterior.nodes
     some = np.linspace(0, len(times) - 1, LIMITS.trace_points).round().astype(int)
-    dates = times[np.unique(some)]
+    points = times[np.unique(some)]
     with style():
         figure = new_figure(8.4, 4.6)
         axes = figure.subplots()
         for k, player in enumerate(wanted):
             own = nodes.times[posterior.path_of(player)]
             # from his first game to his last: what follows is the prior's alone
-            within = dates[(dates >= own[0]) & (dates <= own[-1])]
+            within = points[(points >= own[0]) & (points <= own[-1])]
             # both ends belong to the curve, wherever points were left out
             shown = np.unique(np.append(within, own[[0, -1]]))
             skill = posterior.skills_at(shown, player)[:, :, 0]
@@ -64,14 +68,20 @@ def skill_curves(
             axes.fill_between(shown, low, high, color=color, alpha=0.14, lw=0)
             axes.plot(shown, skill.mean(axis=0), color=color, lw=1.6, label=player)
         axes.axhline(0.0, color=PALETTE.ink, lw=0.6, alpha=0.4)
-        axes.set_xlabel("time")
+        label_times(axes, dates)
         axes.set_ylabel("skill, in units of the noise of one game")
         note = "Bands hold the skill at each time with 90%. Zero: expected at a first game."
         finish(figure, title or "Skills over time", note)
     return figure
 
 
-def leaders(posterior: RankingPathPosterior, *, most: int = 6, title: str | None = None) -> Figure:
+def leaders(
+    posterior: RankingPathPosterior,
+    *,
+    most: int = 6,
+    title: str | None = None,
+    dates: bool = False,
+) -> Figure:
     """Who was the best, and when: how probable it is of each player, one above the other.
 
     Parameters
@@ -82,6 +92,9 @@ def leaders(posterior: RankingPathPosterior, *, most: int = 6, title: str | None
         How many players have a colour of their own; all others share one.
     title
         Of the figure.
+    dates
+        Whether times are days since 1970-01-01, as those of data with dates are; the axis then has
+        dates.
 
     Examples
     --------
@@ -91,10 +104,10 @@ def leaders(posterior: RankingPathPosterior, *, most: int = 6, title: str | None
     >>> rv.plots.leaders(post).savefig("leaders.png")
     """
     check_class(posterior, RankingPathPosterior, "leaders", "over_time=rv.RandomWalk()")
-    dates, shares = posterior.leaders()
+    times, shares = posterior.leaders()
     # those who led longest, in the order in which they did
     longest = np.argsort(-shares.sum(axis=0))[:most]
-    longest = longest[np.argsort(dates @ shares[:, longest] / shares[:, longest].sum(axis=0))]
+    longest = longest[np.argsort(times @ shares[:, longest] / shares[:, longest].sum(axis=0))]
     # what is left is shared by all others
     rest = 1.0 - shares[:, longest].sum(axis=1)
     with style():
@@ -106,10 +119,10 @@ def leaders(posterior: RankingPathPosterior, *, most: int = 6, title: str | None
         if rest.max() > 1e-9:
             bands, names = [*bands, rest], [*names, "others"]
             colors.append(PALETTE.grey)
-        axes.stackplot(dates, np.array(bands), labels=names, colors=colors, alpha=0.75, lw=0)
+        axes.stackplot(times, np.array(bands), labels=names, colors=colors, alpha=0.75, lw=0)
         axes.set_ylim(0.0, 1.0)
-        axes.set_xlim(dates[0], dates[-1] if len(dates) > 1 else dates[0] + 1.0)
-        axes.set_xlabel("time")
+        axes.set_xlim(times[0], times[-1] if len(times) > 1 else times[0] + 1.0)
+        label_times(axes, dates)
         axes.set_ylabel("probability to be the best")
         note = "Of those who had played by then and would play again."
         finish(figure, title or "Who was the best", note)

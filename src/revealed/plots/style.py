@@ -147,6 +147,20 @@ def finish(figure: Figure, title: str, note: str) -> None:
     figure.set_layout_engine("constrained", rect=rectangle)
 
 
+def label_times(axes: Axes, dates: bool) -> None:
+    """What the horizontal axis is: times, or dates where times are days since 1970-01-01."""
+    if not dates:
+        axes.set_xlabel("time")
+        return
+    # it counts days from the same day
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator()
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    axes.set_xlabel("date")
+
+
 class Intervals(NamedTuple):
     """Quantities that share a scale.
 
