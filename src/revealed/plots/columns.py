@@ -244,7 +244,7 @@ def _pick(columns: Columns, kind: Kind, most: int) -> Ints:
     if 0 < 2 * kind.per_time <= most < len(kind.where):
         of_time = kind.where.reshape(-1, kind.per_time)
         some = np.linspace(0, len(of_time) - 1, most // kind.per_time)
-        return of_time[some.round().astype(int)].ravel()
+        return np.asarray(of_time[some.round().astype(int)].ravel())
     # what cannot move is known without any data
     movable = kind.where[~columns.fixed[kind.where]]
     if len(kind.where) <= most or not len(movable):

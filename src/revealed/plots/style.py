@@ -153,11 +153,12 @@ def label_times(axes: Axes, dates: bool) -> None:
         axes.set_xlabel("time")
         return
     # it counts days from the same day
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    import matplotlib.dates
 
-    locator = AutoDateLocator()
+    dated: Any = matplotlib.dates  # which has no types
+    locator = dated.AutoDateLocator()
     axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    axes.xaxis.set_major_formatter(dated.ConciseDateFormatter(locator))
     axes.set_xlabel("date")
 
 
