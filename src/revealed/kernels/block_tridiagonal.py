@@ -17,8 +17,15 @@ import numpy as np
 from revealed._types import Bools, Floats
 from revealed.kernels._compile import compiled
 
-# Roots are multiplied until they are beyond this or one over it: none takes that out of range.
-LEAST_PRODUCT = 1e-100
+
+class ProductLimits(NamedTuple):
+    """least: roots are multiplied while their product is between this and one over it."""
+
+    least: float
+
+
+# one more root, of whatever size, leaves such a product a number
+PRODUCT_LIMITS = ProductLimits(least=1e-100)
 
 
 class PathFactor(NamedTuple):
@@ -81,7 +88,7 @@ def factorise_path(
             inverse[n, j, j] = share
             # a product of roots needs one logarithm, while it is a number like others
             product *= root
-            if not LEAST_PRODUCT < product < 1.0 / LEAST_PRODUCT:
+            if not PRODUCT_LIMITS.least < product < 1.0 / PRODUCT_LIMITS.least:
                 log_det += math.log(product)
                 product = 1.0
             for i in range(j + 1, width):

@@ -7,6 +7,7 @@ their weights. The product of the mean weights is an unbiased estimate of the li
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,13 +19,20 @@ from revealed.kernels.interrupt import stop_requested
 from revealed.kernels.path_likelihood import PathData, PathWorkspace
 from revealed.kernels.path_process import PathLaw, PathProcess
 
-# Particles are drawn anew where weights are worth fewer than this share of them.
-LEAST_SHARE = 0.5
+
+class FilterLimits(NamedTuple):
+    """least_share: of particles that are effective; where fewer are, they are drawn anew."""
+
+    least_share: float
+
+
+FILTER_LIMITS = FilterLimits(least_share=0.5)
 
 
 @compiled_internal
 def _normalise(log_weights: Floats, weights: Floats) -> tuple[float, float]:
-    """Write weights that sum to one; returns the log of the sum before, and what they are worth."""
+    """Write weights that sum to one; returns the log of the sum before, and how many count."""
+    # relative to the largest, so that not all are zero
     largest, total, square = log_weights.max(), 0.0, 0.0
     if not largest > -np.inf:
         return -np.inf, 0.0
@@ -41,6 +49,7 @@ def _normalise(log_weights: Floats, weights: Floats) -> tuple[float, float]:
 def _resample(rng: np.random.Generator, weights: Floats, values: Floats, parents: Floats) -> None:
     """Draw particles by their weights, one at each even step of their running sum."""
     count = weights.size
+    # those that are drawn are written over these
     parents[:] = values
     position, reached, p = rng.random() / count, weights[0], 0
     for q in range(count):
@@ -65,6 +74,7 @@ def _move(
             if not process.first[n]:
                 u[p, i] = law.decay[n, i] * u[p, i] + math.sqrt(law.variance[n, i]) * fresh[i]
                 continue
+            # a path begins: nothing was before
             u[p, i] = 0.0
             for j in range(i + 1):
                 u[p, i] += start[i, j] * fresh[j]
@@ -97,11 +107,12 @@ def filter_paths(
         while t < rivals.weight.size and rivals.start[t + 1] <= high:
             t += 1
         count = high - low
-        here = RivalIndex(
+        index = RivalIndex(
             rivals.start[first : t + 1] - low, rivals.multiplicity[low:high], rivals.weight[first:t]
         )
         gaps = work.gaps[: count + noise.size]
         gaps[count:] = noise
+        # every particle is a value, under which choices here have a probability
         for p in range(particles):
             for r in range(count):
                 gap = data.offset[low + r]
@@ -109,12 +120,12 @@ def filter_paths(
                     gap += data.rows[low + r, k] * (law.centre[k] + u[p, k])
                 gaps[r] = gap
             log_weights[p] += log_likelihood(
-                data.noise, gaps, here, work.choice, -np.inf, work.slopes[:0]
+                data.noise, gaps, index, work.choice, -np.inf, work.slopes[:0]
             )
         if stop_requested():
             return -np.inf
-        log_sum, worth = _normalise(log_weights, weights)
-        if worth < LEAST_SHARE * particles or n + 1 == nodes:
+        log_sum, effective = _normalise(log_weights, weights)
+        if effective < FILTER_LIMITS.least_share * particles or n + 1 == nodes:
             # the mean weight since particles were drawn last
             total += log_sum - math.log(particles)
             if not total > -np.inf:

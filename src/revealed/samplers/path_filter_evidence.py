@@ -62,6 +62,7 @@ def filter_evidence(
     nodes, width = len(process.gap), len(process.size)
     x = np.concatenate([drawn.theta[:, :, unknown], drawn.noise], axis=2)
     proposal = Proposal(x.reshape(x.shape[0] * x.shape[1], x.shape[2]))
+    # one law and one workspace, which every proposal writes to
     law, work = make_path_law(nodes, width), make_path_workspace(data, nodes, width)
     log_weights = np.full(count, -np.inf)
     for i in range(count):
@@ -72,6 +73,7 @@ def filter_evidence(
         # nothing of the posterior is there, and numbers would overflow
         if not (np.abs(noise) < LIMITS.noise).all():
             continue
+        # the likelihood with all paths summed over, but for its error
         write_path_law(process, theta, law)
         found = filter_paths(
             rng, data, process, law, start_root(process, law), noise, work, FILTER.particles
@@ -84,6 +86,7 @@ def filter_evidence(
 def _mean_weight(log_weights: Floats) -> Evidence:
     """The log of the mean weight, and its error; refused where few weights make it."""
     count, log_sum = len(log_weights), float(logsumexp(log_weights))
+    # weights that sum to one: few large ones make a mean that cannot be trusted
     share = np.exp(log_weights - log_sum)
     effective = 1.0 / float((share**2).sum())
     error = float(share.std(ddof=1) * np.sqrt(count))
