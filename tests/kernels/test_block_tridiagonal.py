@@ -61,6 +61,14 @@ def test_factor_solves_and_has_the_determinant(first: list[int]) -> None:
     np.testing.assert_allclose(x, right, rtol=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e200])
+def test_determinants_may_be_beyond_all_numbers(scale: float) -> None:
+    *arrays, first, whole = problem([0, 3])
+    log_det = factor_of((*(scale * array for array in arrays), first, whole))[1]
+    expected = np.linalg.slogdet(whole)[1] + len(whole) * np.log(scale)
+    assert log_det == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize("first", [[0], [0, 3], [0, 1, 6]])
 def test_moments_are_those_of_the_inverse(first: list[int]) -> None:
     blocks = problem(first)

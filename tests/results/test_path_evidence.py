@@ -13,6 +13,7 @@ import scipy.stats as st
 import revealed as rv
 from revealed.samplers.builders import BuildArguments, build_state_space
 from revealed.samplers.path_evidence import _bridge, laplace_evidence
+from revealed.samplers.path_filter_evidence import _mean_weight
 from tests.conformance.paths import EACH, GAP, STEP, half_t, likelihoods, two_times
 from tests.conformance.problems import LAPSE
 from tests.results.test_paths import rat
@@ -50,13 +51,16 @@ def exact_walk(noise: Any) -> float:
     return float(np.log(share * total * (log_sds[1] - log_sds[0])))
 
 
+@pytest.mark.parametrize(
+    ("method", "draws", "error"), [("bridge", 2_000, 0.05), ("filter", 400, 0.1)]
+)
 @pytest.mark.parametrize("lapses", [False, True])
-def test_evidence_is_that_of_a_grid(lapses: bool) -> None:
+def test_evidence_is_that_of_a_grid(lapses: bool, method: str, draws: int, error: float) -> None:
     post = walk(lapses)
     noise: Any = post.model.noise
-    found = post.evidence(draws=2_000)
+    found = post.evidence(method, draws=draws)
     exact = exact_walk(noise)
-    assert found.error < 0.05
+    assert found.error < error
     assert_scores(np.array([(found.log_evidence - exact) / found.error]), 1e-6, 20)
     with must_fail("a prior of steps that does not integrate to one"):
         wrong = (found.log_evidence + np.log(2.0) - exact) / found.error
@@ -108,7 +112,7 @@ def test_values_that_hardly_move_have_the_evidence_of_those_that_stay(kind: str)
 
 def test_what_is_not_known_is_refused() -> None:
     post = walk(False)
-    with pytest.raises(ValueError, match=r'"bridge" or "laplace"'):
+    with pytest.raises(ValueError, match=r'"bridge", "filter" or "laplace"'):
         post.evidence("harmonic")
     with pytest.raises(ValueError, match="give the sizes of steps"):
         post.evidence("laplace")
@@ -136,3 +140,31 @@ def test_the_evidence_of_a_rat_is_that_of_psytrack() -> None:
     sampler: Any = build_state_space(model.resolve(rat(10_000)), BuildArguments({}, 1))
     found = laplace_evidence(sampler.data, sampler.process, sampler.known)
     assert found == pytest.approx(-6389.27477, abs=0.01)
+
+
+@pytest.mark.parametrize("kind", ["walk", "sessions", "reverting"])
+def test_particles_have_the_evidence_of_the_bridge(kind: str) -> None:
+    """Over forty times, at which particles are drawn anew, and values that move far."""
+    d, _ = times_of(kind)
+    over_time: Any = {
+        "walk": rv.RandomWalk(0.5),
+        "sessions": rv.RandomWalk(0.1, between_sessions=2.0),
+        "reverting": rv.MeanReverting(1.5, 0.3),
+    }[kind]
+    model = rv.ChoiceModel(prior=rv.Normal(2.0), noise=rv.LogitNoise(), over_time=over_time)
+    post: Any = rv.fit(d, model, draws=1_000, seed=1, progress=False)
+    bridge, particles = post.evidence(draws=600), post.evidence("filter", draws=200)
+    assert particles.error < 0.1
+
+    def check(log_evidence: float) -> None:
+        error = np.hypot(bridge.error, particles.error)
+        assert_scores(np.array([(log_evidence - bridge.log_evidence) / error]), 1e-6, 60)
+
+    check(particles.log_evidence)
+    with must_fail("a mean weight that is not one of all particles"):
+        check(particles.log_evidence + np.log(2.0))
+
+
+def test_a_filter_refuses_what_it_cannot_say() -> None:
+    with pytest.raises(ValueError, match="the evidence is not known"):
+        _mean_weight(np.append(np.zeros(99), 50.0))

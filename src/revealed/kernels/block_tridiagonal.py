@@ -18,6 +18,16 @@ from revealed._types import Bools, Floats
 from revealed.kernels._compile import compiled
 
 
+class ProductLimits(NamedTuple):
+    """least: roots are multiplied while their product is between this and one over it."""
+
+    least: float
+
+
+# one more root, of whatever size, leaves such a product a number
+PRODUCT_LIMITS = ProductLimits(least=1e-100)
+
+
 class PathFactor(NamedTuple):
     """The factor of a precision: inverse (N, D, D) of the blocks L_n, and below (N, D, D), B_n."""
 
@@ -46,7 +56,7 @@ def factorise_path(
     factor.
     """
     count, width = diagonal.shape
-    block, log_det = np.empty((width, width)), 0.0
+    block, log_det, product = np.empty((width, width)), 0.0, 1.0
     inverse, below = factor.inverse, factor.below
     for n in range(count):
         for i in range(width):
@@ -76,7 +86,11 @@ def factorise_path(
             root = math.sqrt(block[j, j])
             share = 1.0 / root
             inverse[n, j, j] = share
-            log_det += math.log(root)
+            # a product of roots needs one logarithm, while it is a number like others
+            product *= root
+            if not PRODUCT_LIMITS.least < product < 1.0 / PRODUCT_LIMITS.least:
+                log_det += math.log(product)
+                product = 1.0
             for i in range(j + 1, width):
                 for k in range(j):
                     block[i, j] -= block[i, k] * block[j, k]
@@ -88,7 +102,7 @@ def factorise_path(
                 for k in range(j, i):
                     total -= block[i, k] * inverse[n, k, j]
                 inverse[n, i, j] = total * inverse[n, i, i]
-    return 2.0 * log_det
+    return 2.0 * (log_det + math.log(product))
 
 
 @compiled

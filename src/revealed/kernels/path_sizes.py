@@ -42,15 +42,14 @@ class MoveLengths(NamedTuple):
 
     turn: of a rotation: a quarter of a circle leaves nothing of where it began, and somewhat more
     leads to the other side of the mean, so that means of draws have smaller errors. size_turn: of a
-    path of theta. shortest, longest: what both are multiplied by, at random, so that no path comes
-    back to where it began.
-    least_step: of either. most_steps: of a path, which a step size that came out too small must not
-    make endless. rotations: in each iteration. size_paths: of theta in a proposal, at most; their
-    number is random, its log evenly, as where r varies much a short way is more likely to be
-    accepted. anywhere:
-    the share of moves of a single size that begin nowhere in particular; of several it is divided
-    by their number, as fewer of them are accepted; df: of their proposal, a t about the coordinates
-    of theta. Logs of sds that may be zero have a long tail below, in which paths go to and fro.
+    path of theta, for the same reason. shortest, longest: what both are multiplied by, at random,
+    so that no path comes back to where it began. least_step: of either. most_steps: of a path,
+    which a step size that came out too small must not make endless. rotations: in each iteration.
+    size_paths: of theta in a proposal, at most; their number is random, its log evenly, as where r
+    varies much a short way is more likely to be accepted. anywhere: the share of moves of a single
+    size that begin nowhere in particular; of several it is divided by their number, as fewer of
+    them are accepted; df: of their proposal, a t about the coordinates of theta. Logs of sds that
+    may be zero have a long tail below, in which paths go to and fro.
     """
 
     turn: float
@@ -67,7 +66,7 @@ class MoveLengths(NamedTuple):
 
 LENGTHS = MoveLengths(
     turn=0.6 * math.pi,
-    size_turn=1.6,
+    size_turn=2.0,
     shortest=0.8,
     longest=1.2,
     least_step=0.02,

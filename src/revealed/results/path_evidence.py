@@ -18,6 +18,7 @@ from revealed.samplers.path_evidence import (
     bridge_evidence,
     laplace_evidence,
 )
+from revealed.samplers.path_filter_evidence import filter_evidence
 
 # Coordinates of noises at which their tables are read to be inverted: standard normal before any
 # choice, so that none is further out; the grid is fine enough for eight digits.
@@ -29,17 +30,16 @@ def path_evidence(post: Any, method: str, draws: int, seed: Seed) -> Evidence:
 
     By the method that its own `evidence` documents.
     """
-    if method not in ("bridge", "laplace"):
-        raise ValueError(f'method must be "bridge" or "laplace"; it is {method!r}')
+    if method not in ("bridge", "filter", "laplace"):
+        raise ValueError(f'method must be "bridge", "filter" or "laplace"; it is {method!r}')
     check_positive("the number of draws", draws)
     resolved, over_time = post.resolved, post.over_time
     noise = resolved.kernel
     data = make_path_data(resolved.decisions, resolved.prior, over_time, noise)
     process, known = over_time.process, over_time.known
-    if method == "bridge":
-        return bridge_evidence(
-            as_generator(seed), data, process, known, _drawn(post, noise), int(draws)
-        )
+    if method != "laplace":
+        estimate = bridge_evidence if method == "bridge" else filter_evidence
+        return estimate(as_generator(seed), data, process, known, _drawn(post, noise), int(draws))
     if np.isnan(known).any() or count_coordinates(noise):
         raise ValueError(
             "Laplace's approximation is of the path alone: give the sizes of steps and the noise "

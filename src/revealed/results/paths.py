@@ -313,10 +313,11 @@ class PathPosterior(DecisionsPosterior):
         Parameters
         ----------
         method
-            "bridge": bridge sampling between the draws and a normal law near them. "laplace": the
-            normal approximation of the path, where all else is given as numbers.
+            "bridge": bridge sampling between the draws and a normal law near them. "filter": where
+            none is near, as with many lapses: importance sampling, paths summed over by a particle
+            filter. "laplace": the path's normal approximation, all else given as numbers.
         draws
-            About how many of the draws are used; more take longer and make the error smaller.
+            About how many draws or proposals are used; more take longer, with a smaller error.
         seed
             Of the proposals; a number or a numpy Generator.
 

@@ -73,7 +73,8 @@ class Evidence(NamedTuple):
     """The log evidence of all choices.
 
     error: its Monte-Carlo standard error, NaN by Laplace's approximation. overlap: of draws and
-    proposals, a half where both have one law; NaN too.
+    proposals, a half where both have one law; by a filter, the share of proposals that count; NaN
+    too.
     """
 
     log_evidence: float
@@ -135,25 +136,17 @@ def laplace_evidence(data: PathData, process: PathProcess, known: Floats) -> flo
     return float(finder.placed.log_density[1]) + log_constant(process)
 
 
-class _Weights:
-    """Log weights at draws and proposals.
+class Proposal:
+    """A t with about the mean and covariance of draws (n, U), of theta and the noise."""
 
-    On one stand-in, with arrays of its own.
-    """
-
-    def __init__(self, finder: ReferenceFinder, normal: NormalPaths, fitted: Floats) -> None:
-        self.finder, self.normal, self.data = finder, normal, finder.data
-        self.noise_size = finder.data.coordinates
-        self.placed = make_placed(finder.nodes, finder.width, len(finder.known))
-        self.point = make_point(finder.nodes, finder.width, self.noise_size)
-        # a t with about the mean and covariance of the draws
+    def __init__(self, fitted: Floats) -> None:
         self.size = fitted.shape[1]
         if self.size:
             spread = np.atleast_2d(np.cov(fitted.T)) * BRIDGE.widen**2
             self.root = np.linalg.cholesky(spread + 1e-10 * np.eye(self.size))
             self.t = st.multivariate_t(fitted.mean(axis=0), spread, df=BRIDGE.df, seed=0)
 
-    def propose(self, rng: np.random.Generator) -> Floats:
+    def draw(self, rng: np.random.Generator) -> Floats:
         """A draw of theta's unknown numbers and of the noise's.
 
         A t is a normal over the root of a chi-squared variable.
@@ -162,6 +155,23 @@ class _Weights:
             return np.zeros(0)
         scale = np.sqrt(BRIDGE.df / rng.chisquare(BRIDGE.df))
         return np.asarray(self.t.loc + scale * self.root @ rng.standard_normal(self.size))
+
+    def log_density(self, x: Floats) -> float:
+        """Of a draw; zero where nothing is unknown."""
+        return float(self.t.logpdf(x)) if self.size else 0.0
+
+
+class _Weights:
+    """Log weights at draws and proposals.
+
+    On one stand-in, with arrays of its own.
+    """
+
+    def __init__(self, finder: ReferenceFinder, normal: NormalPaths, proposal: Proposal) -> None:
+        self.finder, self.normal, self.data = finder, normal, finder.data
+        self.proposal = proposal
+        self.placed = make_placed(finder.nodes, finder.width, len(finder.known))
+        self.point = make_point(finder.nodes, finder.width, finder.data.coordinates)
 
     def at(self, x: Floats, given: Floats, is_path: bool) -> float:
         """The log weight at x and a path (N, D), or the one that such coordinates z stand for."""
@@ -184,9 +194,10 @@ class _Weights:
         )
         residual = found - subtract_stand_in(self.normal, point)
         of_noise = st.norm.logpdf(noise).sum() if len(noise) else 0.0
-        proposal = float(self.t.logpdf(x)) if self.size else 0.0
         log_z = float(self.placed.log_density[1]) + log_constant(process)
-        return float(log_prior(process, theta) + log_z + of_noise + residual - proposal)
+        return float(
+            log_prior(process, theta) + log_z + of_noise + residual - self.proposal.log_density(x)
+        )
 
 
 def bridge_evidence(
@@ -215,7 +226,8 @@ def bridge_evidence(
     paths = drawn.paths[:, some].reshape(-1, *drawn.paths.shape[2:])
     noise = drawn.noise[:, some].reshape(len(paths), -1)
     normal = finder.normal(finder.mean_stand_in(paths, noise))
-    weights = _Weights(finder, normal, x[:, :half].reshape(chains * half, -1))
+    proposal = Proposal(x[:, :half].reshape(chains * half, -1))
+    weights = _Weights(finder, normal, proposal)
     # the others: the bridge
     used = min(length - half, max(BRIDGE.least_draws, count) // chains + 1)
     kept = half + np.linspace(0, length - half - 1, used).astype(np.int64)
@@ -225,7 +237,7 @@ def bridge_evidence(
     shape = drawn.paths.shape[2:]
     at_proposals = np.array(
         [
-            weights.at(weights.propose(rng), rng.standard_normal(shape), False)
+            weights.at(proposal.draw(rng), rng.standard_normal(shape), False)
             for _ in range(at_draws.size)
         ]
     )
@@ -257,7 +269,7 @@ def _bridge(at_draws: Floats, at_proposals: Floats) -> Evidence:
         raise ValueError(
             "the evidence is not known: the draws and the normal law that they are compared with "
             f"overlap by {overlap:.2g}, where a half is best and {BRIDGE.least_overlap:g} the "
-            f"least, and the error of the log is {error:.2g} or more; fit with more draws, or "
-            "compare the models by post.loo()"
+            f"least, and the error of the log is {error:.2g} or more; fit with more draws, give "
+            'method="filter", or compare the models by post.loo()'
         )
     return Evidence(level, error, overlap)
