@@ -13,23 +13,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
-from scipy.special import logit, logsumexp
+from scipy.special import logsumexp
 
 from revealed._types import Floats
-from revealed.kernels.coordinate_table import table_values
-from revealed.kernels.noise import without_lapses
-from revealed.kernels.precision_root import pack_precision
 from revealed.kernels.ranking_hmc import RankingLikelihood, evaluate_likelihood
+from revealed.samplers.hierarchical_chain import HierarchicalChain
 from revealed.samplers.state_space import Position
 from tests.conformance.cases import (
-    LONG_TO_COMPILE,
     Pair,
     Spoil,
     build,
     case,
     is_default,
-    is_first,
     missing,
     named,
     pace,
@@ -97,62 +92,6 @@ def evaluate_ranking(rng: np.random.Generator, sampler: Any, state: State, at: D
     return state | found._asdict()
 
 
-def find_coordinate(table: Floats, value: float) -> float:
-    """The coordinate z at which the table has this value."""
-    return float(
-        brentq(lambda z: table_values(table, np.array(z))[0] - value, -8.9, 8.9, xtol=1e-13)
-    )
-
-
-def adapt_to_data(rng: np.random.Generator, sampler: Any, state: State, at: Draws) -> State:
-    """Coordinates are those that Laplace's approximation gives for the new data alone.
-
-    Those of the first data would be right as well, but slow on others.
-    """
-    basis, begun = sampler.basis, sampler.init(rng, None)
-    mean, covariance, value = (
-        at[name][0] for name in ("population_mean", "population_covariance", "value")
-    )
-    rate, shared = at.get("lapse"), np.empty(0)
-    if rate is not None:
-        table = sampler.batches.groups.noise.table
-        z = np.array([find_coordinate(table, each) for each in logit(np.ravel(rate))])
-        if "population_noise_mean" in at:
-            rest = at["population_noise_covariance"][0]
-            mean = np.append(mean, at["population_noise_mean"][0])
-            value = np.column_stack([value, z])
-            covariance = np.block([[covariance, rest[:, :-1].T], [rest]])
-        else:
-            shared = z
-    if "df" in at:
-        # that of the noise without lapses comes first
-        table = without_lapses(sampler.batches.groups.noise).table
-        shared = np.append(find_coordinate(table, float(np.log(at["df"][0]))), shared)
-    precision = np.linalg.inv(basis.T @ covariance @ basis)
-    theta = pack_precision(mean @ basis, np.linalg.cholesky(precision))
-    # what all groups share of the noise is the last of it
-    theta = np.concatenate([theta, shared])
-    new = begun | {"prior_sd": state["prior_sd"]}
-    return dict(new | {"x": sampler.coordinates(new, theta, value @ basis)})
-
-
-def place_path(rng: np.random.Generator, sampler: Any, state: State, at: Draws) -> State:
-    """The same path, steps and noise in the coordinates of the new data alone."""
-    process, prior = sampler.process, sampler.prior
-    names = [name for name in sampler.places if name in at]
-    theta = [np.log(at[name][0]) for name in names]
-    theta += [np.log(at["prior_sd"])] if process.infers_start else []
-    theta += [at["long_run_mean"][0] @ prior.basis] if process.reverts else []
-    noise, law = list[float](), sampler.data.noise
-    if "df" in at:
-        table = getattr(law, "noise", law).table
-        noise.append(find_coordinate(table, float(np.log(at["df"][0]))))
-    if "lapse" in at:
-        noise.append(find_coordinate(law.table, float(logit(at["lapse"][0]))))
-    here = Position(np.concatenate(theta), np.array(noise), at["value"][0] @ prior.basis)
-    return dict(sampler.at_position(sampler.init(rng, None), here))
-
-
 def place_skills(rng: np.random.Generator, sampler: Any, state: State, at: Draws) -> State:
     """The same skills and sizes in the coordinates of the new data alone."""
     theta = sampler.known.copy()
@@ -165,10 +104,44 @@ def place_skills(rng: np.random.Generator, sampler: Any, state: State, at: Draws
     return dict(sampler.at_position(sampler.init(rng, None), here))
 
 
-def place_groups(rng: np.random.Generator, sampler: Any, state: State, at: Draws) -> State:
-    """The same groups and population, in the coordinates of the new data alone."""
-    position = {name: state[name] for name in ("path", "theta", "eta")}
-    return dict(sampler.init(rng, None) | position)
+# Coordinates that belong to a chain, not to its data, stay what they are: those of the first data
+# would be right, but slow on others, and to find those of each new set takes far longer than to
+# iterate. So they are the average of those that chains begin with on some sets of data.
+
+Prepare = Callable[[np.random.Generator, Any, State, list[State]], State]
+
+
+def averages(starts: list[State], *names: str) -> State:
+    """Arrays of states by name, averaged over these."""
+    return {name: np.mean([each[name] for each in starts], axis=0) for name in names}
+
+
+def average_population(
+    rng: np.random.Generator, sampler: Any, state: State, starts: list[State]
+) -> State:
+    """The same population and groups in average coordinates."""
+    theta, values = HierarchicalChain(sampler, state, 0.0).position()
+    new = state | averages(starts, "curvature", "linear", "centre", "adaptation")
+    spread = np.mean([each["metric"] @ each["metric"].T for each in starts], axis=0)
+    new["metric"] = np.linalg.cholesky(spread)
+    return dict(new | {"x": sampler.coordinates(new, theta, values)})
+
+
+def average_paths(
+    rng: np.random.Generator, sampler: Any, state: State, starts: list[State]
+) -> State:
+    """A path, steps and noise one iteration on, with the average stand-in."""
+    made = sampler._run(rng, state, 1)
+    return dict(
+        sampler.at_position(made.state | averages(starts, "curvature", "linear"), made.position)
+    )
+
+
+def average_group_paths(
+    rng: np.random.Generator, sampler: Any, state: State, starts: list[State]
+) -> State:
+    """The same paths, which this sampler has as they are, with average stand-ins."""
+    return state | averages(starts, "curvature", "linear")
 
 
 CARRY: dict[str, Carry] = {
@@ -180,12 +153,12 @@ CARRY: dict[str, Carry] = {
     "da with noise": reject_utilities,
     "da with paths": keep,
     "hierarchical": keep,
-    "hierarchical-hmc": adapt_to_data,
+    "hierarchical-hmc": keep,
     "hierarchical-gibbs": reject_utilities,
     "transitions-hmc": redraw_totals,
     "ranking-hmc": evaluate_ranking,
-    "state-space": place_path,
-    "hierarchical-state-space": place_groups,
+    "state-space": keep,
+    "hierarchical-state-space": keep,
     # it is evaluated afresh whenever it goes on
     "hidden-markov": keep,
     "skill-paths": place_skills,
@@ -196,6 +169,14 @@ NOT_POSSIBLE = {
     "laplace": "its draws do not come from a chain",
     "ghk-hmc": "its auxiliary normals would have to be drawn given new choices",
 }
+PREPARE: dict[str, Prepare] = {
+    "hierarchical-hmc": average_population,
+    "state-space": average_paths,
+    "hierarchical-state-space": average_group_paths,
+}
+"""How a state is made to suit many sets of data, given where chains of some of them begin."""
+PREPARED_FOR = 12
+"""Sets of data that a state is made to suit."""
 STEPS = {
     "composite": (600, 3_000),
     "hierarchical": (500, 6_000),
@@ -227,9 +208,6 @@ def steps_of(pair: Pair) -> tuple[int, int]:
     if pair.entry.name == "da" and pair.kind.over_time != "constant":
         return 800, 6_000
     short, long = STEPS.get(pair.entry.name, (2_000, 15_000))
-    # the start of a sampler takes nearly all of a step here, and is not what is tried
-    if pair.kind.noise in LONG_TO_COMPILE:
-        long //= 2 if is_first(pair) else 6
     return short, long
 
 
@@ -277,6 +255,10 @@ def joint_draws(
     state, _ = sampler.warmup(rng, sampler.init(rng, None), warmup, warmup)
     _, drawn, _ = sampler.sample(rng, state, 1, 1)
     at = named(problem.model, data, drawn)
+    if pair.entry.name in PREPARE:
+        others = [sampler_for(problem.observe(rng, problem.draw(rng))) for _ in range(PREPARED_FOR)]
+        starts = [each.init(rng, None) for each in others]
+        state = PREPARE[pair.entry.name](rng, sampler, state, starts)
     for _ in range(steps):
         data = problem.observe(rng, at)
         sampler = sampler_for(data)

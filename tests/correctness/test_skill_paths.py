@@ -11,10 +11,12 @@ import scipy.stats as st
 
 import revealed as rv
 from revealed._types import Floats
+from revealed.kernels.block_tridiagonal import solve_lower
 from revealed.kernels.common_shift import draw_common_shift, make_common_shift
 from revealed.kernels.path_process import make_path_law, write_path_law
 from revealed.kernels.skill_likelihood import margin_of
-from revealed.kernels.state_space import evaluate_path, make_path_workspace
+from revealed.kernels.skill_path_hmc import write_theta_slope
+from revealed.kernels.state_space import evaluate_path, make_path_workspace, place_law, place_path
 from revealed.samplers.builders import BuildArguments, build_skill_paths
 from revealed.samplers.skill_paths import SkillPathSampler, SkillReferenceFinder
 from tests.conformance.oracles import Oracle, assert_moments
@@ -141,6 +143,48 @@ def test_curvatures_are_right_on_average() -> None:
         assert_mean(drawn[:, n], (below - above) / 2e-3, false_alarm=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("noise", "name"),
+    [
+        (NOISES[1], "skills on three dates"),
+        (NOISES[1], "cars on"),
+        (NOISES[0], "ties on"),
+        (NOISES[1], "that revert"),
+        (NOISES[1], "newcomers"),
+    ],
+)
+def test_slopes_in_sizes_are_those_of_the_posterior(noise: Any, name: str) -> None:
+    sampler, rng = sampler_of(noise, name), np.random.default_rng(4)
+    state = sampler.init(rng, None)
+    # any stand-in will do, and one that is far from right has large slopes of r
+    state["curvature"] = 0.3 + rng.random(state["curvature"].shape)
+    target, placed, point = sampler._target(state), sampler._empty_law(), sampler._empty_point()
+    work = make_path_workspace(sampler.data, sampler.nodes, 1)
+    z, e, theta = state["z"], state["e"], sampler.start.theta.copy()
+
+    def log_density(at: Floats) -> float:
+        assert place_law(target.normal, work, at, placed)
+        place_path(target, work, placed, z, e, point)
+        return float(placed.log_density[0] + point.r[0])
+
+    log_density(theta)
+    solve_lower(placed.factor, sampler.process.first, point.slope, work.whitened)
+    slope, staying = np.empty_like(theta), np.empty_like(theta)
+    write_theta_slope(target.normal, work, placed, point, slope)
+    # as if the path did not move with the sizes
+    work.whitened[:] = 0.0
+    point.slope[:] = 0.0
+    write_theta_slope(target.normal, work, placed, point, staying)
+    differences, step = np.empty_like(theta), 1e-4
+    for p, move in enumerate(step * np.eye(len(theta))):
+        differences[p] = (log_density(theta + move) - log_density(theta - move)) / (2.0 * step)
+    unknown = np.isnan(sampler.known)
+    # the chain of integrals of normal noise is no better than this
+    close: Any = pytest.approx(differences[unknown], rel=1e-3, abs=1e-2)
+    assert slope[unknown] == close
+    assert staying[unknown] != close
+
+
 # Wrong samplers, which the exact posteriors of two dates catch
 
 
@@ -154,7 +198,7 @@ def count_first_twice(sampler: SkillPathSampler) -> SkillPathSampler:
     """The prior of first skills counts twice: its variance is halved."""
     known = sampler.known - np.array([0.0, 0.5 * np.log(2.0)])
     theta = np.where(np.isnan(known), sampler.start.theta, known)
-    return replace(sampler, known=known, start=sampler.start._replace(theta=theta))
+    return replace(sampler, known=known, given_start=sampler.start._replace(theta=theta))
 
 
 def turn_innovations(sampler: SkillPathSampler) -> SkillPathSampler:

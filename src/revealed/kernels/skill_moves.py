@@ -1,12 +1,13 @@
-"""Moves of skills that change (`state_space_moves.py` has that of paths), and chains of them.
+"""Moves of skills that change, and chains of them.
 
 Stand-ins of games have a diagonal curvature, which knows nothing of opponents. So Z(theta) is no
 evidence, and theta has moves that do not follow it:
 
-    theta given z       a random walk on p(theta) Z(theta) exp(r); the whole path follows. Or a
-                        draw from a t, as sizes that may be zero have a long tail below
-    theta given paths   a random walk on p(theta) p(path | theta); z follows. Where many skills are
-                        well known, they leave theta little room that the other would find
+    paths and theta     in one Hamiltonian path (`skill_path_hmc.py`)
+    theta given z       a draw from a t, as sizes that may be zero have a long tail below; the whole
+                        path follows
+    theta given paths   a random walk on p(theta) p(path | theta); z follows. Where few games say
+                        what a skill is, it leaves theta more room than the others would find
     common shifts       of everybody on a date, drawn exactly (`common_shift.py`)
 """
 
@@ -28,6 +29,7 @@ from revealed.kernels.path_sizes import (
     propose_anywhere,
     theta_of,
 )
+from revealed.kernels.skill_path_hmc import joint_move
 from revealed.kernels.state_space import (
     NormalPaths,
     PathPoint,
@@ -41,7 +43,6 @@ from revealed.kernels.state_space_moves import (
     PathState,
     PathStats,
     copy_point,
-    path_move,
     place_state,
 )
 
@@ -49,16 +50,15 @@ from revealed.kernels.state_space_moves import (
 class SkillMoves(NamedTuple):
     """How many moves of theta follow each path; other numbers cost time, never correctness.
 
-    given_z, anywhere: each costs a factor and a likelihood, about half of a path. given_path: each
-    costs a pass over all nodes.
+    anywhere: each costs a factor and a likelihood, about a third of a kick. given_path: each costs
+    a pass over all nodes.
     """
 
-    given_z: int
     anywhere: int
     given_path: int
 
 
-MOVES = SkillMoves(given_z=1, anywhere=3, given_path=3)
+MOVES = SkillMoves(anywhere=3, given_path=3)
 
 
 @compiled
@@ -89,7 +89,7 @@ def propose_walk(
 
 
 @inlined
-def move_given_z(
+def move_anywhere(
     rng: np.random.Generator,
     target: PathTarget,
     work: PathWorkspace,
@@ -98,18 +98,11 @@ def move_given_z(
     state: PathState,
     point: PathPoint,
     proposed: PathPoint,
-    size: float,
 ) -> float:
-    """Move theta by a step of this size, or to anywhere where it is zero; z stays.
-
-    Returns the acceptance probability.
-    """
-    xi, theta, ratio = state.xi.copy(), np.empty(placed.theta.size), 0.0
-    if size > 0.0:
-        propose_walk(rng, target.normal, xi, size, theta)
-    else:
-        ratio = propose_anywhere(rng, xi)
-        theta_of(target.normal, xi, theta)
+    """Move theta to anywhere, z staying; returns the acceptance probability."""
+    xi, theta = state.xi.copy(), np.empty(placed.theta.size)
+    ratio = propose_anywhere(rng, xi)
+    theta_of(target.normal, xi, theta)
     # drawn in any case, so that every proposal takes as many random numbers
     accepts = rng.random()
     if not place_law(target.normal, work, theta, other):
@@ -218,62 +211,45 @@ def sample_skills(
 ) -> None:
     """Write draws as `sample_paths` does.
 
-    Acceptance of sizes is that of the walk given z.
+    Acceptance of sizes is that of moves to anywhere.
     """
     # what moves keep of the present point is computed once
     place_state(target, work, state, placed[0], points[0])
+    infers = state.xi.size > 0
     for n in range(theta_draws.shape[0]):
         stats.acceptance_rate[n] = stats.size_acceptance[n] = stats.n_steps[n] = 0.0
         for _ in range(thin):
             size = state.adaptation[0, 0]
-            accepted, probability, kicks = path_move(
-                rng, target, work, placed[0], state, points[0], points[1], size
+            probability, kicks = joint_move(
+                rng, target, work, placed[0], placed[1], state, points[0], points[1], size
             )
             if stop_requested():
                 return
-            if accepted:
-                copy_point(points[1], points[0])
             if targets[0] > 0.0:
                 update_step_size(state.adaptation[0], targets[0], probability, LENGTHS.least_step)
             stats.acceptance_rate[n] += probability / thin
-            stats.n_steps[n] += kicks
+            stats.n_steps[n] += kicks / thin
             # everybody on a date together, which paths are slow at
             if shift.knots > 0:
                 move_common_shift(rng, target.normal, shift, placed[0], points[0].value)
-            # sizes in both ways: where one can hardly move them, the other can
-            for _ in range(MOVES.given_path if state.xi.size > 0 else 0):
-                size = state.adaptation[2, 0]
+            for _ in range(MOVES.given_path if infers else 0):
+                size = state.adaptation[1, 0]
                 probability = walk_given_path(
                     rng, target.normal, work, placed[0], placed[1], state, points[0].value, size
                 )
                 if targets[1] > 0.0:
                     update_step_size(
-                        state.adaptation[2], targets[1], probability, LENGTHS.least_step
+                        state.adaptation[1], targets[1], probability, LENGTHS.least_step
                     )
-            if shift.knots > 0 or state.xi.size > 0:
+            if shift.knots > 0 or infers:
                 place_again(target, work, placed[0], state, points[0])
-            for k in range(MOVES.given_z + MOVES.anywhere if state.xi.size > 0 else 0):
-                walks = k < MOVES.given_z
-                probability = move_given_z(
-                    rng,
-                    target,
-                    work,
-                    placed[0],
-                    placed[1],
-                    state,
-                    points[0],
-                    points[1],
-                    state.adaptation[1, 0] if walks else 0.0,
+            for _ in range(MOVES.anywhere if infers else 0):
+                probability = move_anywhere(
+                    rng, target, work, placed[0], placed[1], state, points[0], points[1]
                 )
                 if stop_requested():
                     return
-                # a draw from the t has no size that could adapt
-                if walks and targets[1] > 0.0:
-                    update_step_size(
-                        state.adaptation[1], targets[1], probability, LENGTHS.least_step
-                    )
-                if walks:
-                    stats.size_acceptance[n] += probability / (thin * MOVES.given_z)
+                stats.size_acceptance[n] += probability / (thin * MOVES.anywhere)
         theta_draws[n] = placed[0].theta
         noise_draws[n] = points[0].noise
         # paths are large: the warm-up keeps none

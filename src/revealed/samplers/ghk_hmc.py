@@ -292,7 +292,7 @@ class GHKSampler:
             basis=prior.basis,
             precision=prior.precision,
             mean=prior.basis.T @ prior.mean,
-            marginal=marginal_prior(prior, self.likely_prior),
+            marginal=marginal_prior(prior, lambda: self.likely_prior),
             base=noise.base,
             df=noise.df,
             centre_root=noise.root,

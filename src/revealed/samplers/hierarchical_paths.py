@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,9 @@ from revealed.data.decisions import Decisions
 from revealed.kernels.hmc import init_dual_averaging
 from revealed.kernels.noise import AnyNoise
 from revealed.kernels.path_groups import PathGroups
+from revealed.kernels.path_likelihood import PathData
 from revealed.kernels.path_population import StepPrior
+from revealed.kernels.path_process import PathProcess
 from revealed.kernels.population import PopulationPrior, pack, unpack
 from revealed.models.group_paths import STEP_POPULATION, GroupPaths
 from revealed.models.priors import ResolvedPrior
@@ -75,7 +78,8 @@ class HierarchicalPathSampler:
     """The sampler, ready for one set of groups.
 
     prior: of the population of first values. steps: of m and s. known (P,): of a group's theta, NaN
-    where it is inferred. places: where the sds of each name begin in it. starts: of each group.
+    where it is inferred. places: where the sds of each name begin in it. alone: of each group, its
+    choices and the law of its path in a population as wide as the noise.
     """
 
     groups: PathGroups
@@ -84,7 +88,7 @@ class HierarchicalPathSampler:
     steps: StepPrior
     known: Floats
     places: Mapping[str, int]
-    starts: tuple[PathReference, ...]
+    alone: tuple[tuple[PathData, PathProcess], ...]
 
     @property
     def name(self) -> str:
@@ -106,13 +110,10 @@ class HierarchicalPathSampler:
         known = first.known
         unknown = np.flatnonzero(np.isnan(known))
         width = len(first.process.size)
-        # alone, in a population as wide as the noise
-        starts = []
-        for part, path in zip(parts, paths.paths, strict=True):
-            process = path.process._replace(start_precision=np.eye(width))
-            finder = ReferenceFinder(part, process, known)
-            zeros = np.zeros((len(process.gap), width))
-            starts.append(finder.find(first_guess(process, known), zeros, np.zeros(0)))
+        alone = [
+            (part, path.process._replace(start_precision=np.eye(width)))
+            for part, path in zip(parts, paths.paths, strict=True)
+        ]
         # paths are counted from the prior mean
         population = population_prior(prior, scale)._replace(mean=np.zeros(width))
         return HierarchicalPathSampler(
@@ -122,8 +123,21 @@ class HierarchicalPathSampler:
             StepPrior(first.process.scales[unknown], STEP_POPULATION.spread, unknown),
             known,
             first.places,
-            tuple(starts),
+            tuple(alone),
         )
+
+    @cached_property
+    def starts(self) -> tuple[PathReference, ...]:
+        """Where each group begins: where it would be alone.
+
+        Found when a chain begins: one that goes on does not need it.
+        """
+        found = []
+        for data, process in self.alone:
+            finder = ReferenceFinder(data, process, self.known)
+            zeros = np.zeros((len(process.gap), self.width))
+            found.append(finder.find(first_guess(process, self.known), zeros, np.zeros(0)))
+        return tuple(found)
 
     @property
     def width(self) -> int:
@@ -133,7 +147,7 @@ class HierarchicalPathSampler:
     @property
     def count(self) -> int:
         """G, how many groups there are."""
-        return len(self.starts)
+        return len(self.alone)
 
     @property
     def nodes(self) -> int:

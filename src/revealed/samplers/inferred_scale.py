@@ -23,16 +23,18 @@ from revealed.samplers.particles import draw_prior_sds
 SOFTENING_IN_VARIANCES = 0.1
 
 
-def marginal_prior(prior: ResolvedPrior, likely: ResolvedPrior) -> MarginalPrior:
+def marginal_prior(prior: ResolvedPrior, likely: Callable[[], ResolvedPrior]) -> MarginalPrior:
     """The prior over its sd, as kernels take it; empty where the sd is given.
 
-    likely: the prior at its likely sd.
+    likely: the prior at its likely sd, asked for where there is one coefficient only.
     """
     width = prior.basis.shape[1] - prior.unscaled
     if prior.scale is None:
         return MarginalPrior(np.zeros((0, 2)), 0.0)
-    variance = prior.constant_precision / likely.constant_precision
-    softening = SOFTENING_IN_VARIANCES * variance if width == 1 else 0.0
+    softening = 0.0
+    if width == 1:
+        variance = prior.constant_precision / likely().constant_precision
+        softening = SOFTENING_IN_VARIANCES * variance
     return MarginalPrior(marginal_table(width, prior.scale), softening)
 
 

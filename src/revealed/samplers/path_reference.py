@@ -42,6 +42,7 @@ class ReferenceSettings:
     start_ratio: of an sd or rate to the scale of its prior, at most and on the log scale, where
     chains begin. share_of_curvature: that a stand-in has where a likelihood is not log-concave.
     least_information: of a number of theta, and least_eigenvalue: as in `curvature_root`.
+    noise_rounds: of path and noise in turn, and noise_reach: of a coordinate of the noise.
     """
 
     step: float = 1e-3
@@ -55,6 +56,8 @@ class ReferenceSettings:
     share_of_curvature: float = 0.5
     least_information: float = 0.3
     least_eigenvalue: float = 0.05
+    noise_rounds: int = 20
+    noise_reach: float = 5.0
 
 
 REFERENCE = ReferenceSettings()
@@ -77,6 +80,13 @@ class PathReference(NamedTuple):
     theta: Floats
     path: Floats
     stand_in: StandIn
+    root: Floats
+
+
+class NoiseReference(NamedTuple):
+    """Likely coordinates of the noise (E,) given a path, and a root (E, E) of their covariance."""
+
+    noise: Floats
     root: Floats
 
 
@@ -268,6 +278,47 @@ class ReferenceFinder:
                 break
         path, stand_in = self.mode(theta, path, noise)
         return self.reference(theta, path, stand_in)
+
+    def find_with_noise(
+        self, near: PathReference, noise: Floats
+    ) -> tuple[PathReference, NoiseReference]:
+        """A mode of path and noise together at a theta, from a guess of both.
+
+        There may be several such modes: a high rate of lapses has large values, a low one small
+        ones. Which of them is found depends on the noise to begin with.
+        """
+        path = near.path
+        for _ in range(REFERENCE.noise_rounds):
+            path = self.mode(near.theta, path, noise)[0]
+            new = self.likely_noise(path, noise).noise
+            moved = np.abs(new - noise).max()
+            noise = new
+            if moved < REFERENCE.settled:
+                break
+        found = near._replace(path=path, stand_in=self.stand_in(path, noise))
+        return found, self.likely_noise(path, noise)
+
+    def likely_noise(self, path: Floats, noise: Floats) -> NoiseReference:
+        """The mode of the noise given a path, near these coordinates."""
+
+        def objective(at: Floats) -> tuple[float, Floats]:
+            raise_if_stopping()
+            slope = np.empty_like(at)
+            found = evaluate_path(self.data, self.work, path, at, np.empty_like(path), slope)
+            # coordinates are standard normal before any choice
+            return 0.5 * float(at @ at) - found, at - slope
+
+        bounds = [(-REFERENCE.noise_reach, REFERENCE.noise_reach)] * len(noise)
+        mode = minimize(objective, noise, jac=True, method="L-BFGS-B", bounds=bounds).x
+        information, step = np.empty((len(mode), len(mode))), 1e-2
+        for i, move in enumerate(step * np.eye(len(mode))):
+            information[i] = (objective(mode + move)[1] - objective(mode - move)[1]) / (2.0 * step)
+        # the prior's is one, and what was chosen adds to it
+        least = np.ones(len(mode))
+        root = curvature_root(
+            0.5 * (information + information.T), least, REFERENCE.least_eigenvalue
+        )
+        return NoiseReference(np.asarray(mode, np.float64), root)
 
     def reference(self, theta: Floats, path: Floats, stand_in: StandIn) -> PathReference:
         """What chains begin with, from a theta and a path that were found, and a stand-in there."""

@@ -19,7 +19,7 @@ from revealed.models.choice import ResolvedChoiceModel
 from revealed.models.noise_draws import name_noise
 from revealed.samplers.adaptation import WindowPlan, covariance_roots, run_windows, settle_step_size
 from revealed.samplers.base import Draws, State
-from revealed.samplers.path_reference import PathReference
+from revealed.samplers.path_reference import NoiseReference, PathReference
 from revealed.samplers.state_space import STATE_SPACE, Position, StateSpaceSampler
 
 # One window: step sizes alone are adapted.
@@ -46,20 +46,24 @@ class PathUpdateSampler(StateSpaceSampler):
     """The sampler of all decisions, begun from draws of a fit to fewer.
 
     position: theta (C, P), noise (C, E) and path (C, N, D) at which chains begin.
-    adapted: coordinates that were learnt from draws, as arrays of a state.
+    of_noise: coordinates of the noise that were learnt from draws.
     """
 
     position: Position
-    adapted: State
+    of_noise: NoiseReference
 
     def init(self, rng: np.random.Generator, position: Floats | None) -> State:
         """The state of the chain whose number is `position`, at its last draw."""
         assert position is not None
         c = int(position[0])
-        found = super().init(rng, None) | self.adapted
+        found = super().init(rng, None)
         # chains stay apart, so that R-hat can tell whether they agree
         own = Position(*(field[c] for field in self.position))
         return self.at_position(found, own)
+
+    def _begin_near(self, rng: np.random.Generator) -> tuple[PathReference, NoiseReference]:
+        """Where a chain begins, and its noise: all by the draws, no mode is looked for."""
+        return self.start, self.of_noise
 
     def warmup(
         self, rng: np.random.Generator, state: State, remaining: int, chunk: int
@@ -70,6 +74,12 @@ class PathUpdateSampler(StateSpaceSampler):
     def end_window(self, rng: np.random.Generator, state: State, window: int) -> State:
         """Settle step sizes; coordinates are those of the earlier draws."""
         return state | {"adaptation": settle_step_size(state["adaptation"])}
+
+
+def noise_of_all(draws: Floats) -> NoiseReference:
+    """Coordinates of the noise that draws (n, E) of it suggest."""
+    root = covariance_roots(draws, power=1.0)[0] if draws.shape[1] else np.eye(0)
+    return NoiseReference(draws.mean(axis=0), root)
 
 
 def update_sampler(resolved: ResolvedChoiceModel, draws: Draws, paths: Floats) -> PathUpdateSampler:
@@ -98,16 +108,12 @@ def update_sampler(resolved: ResolvedChoiceModel, draws: Draws, paths: Floats) -
     flat = paths.reshape(chains * count, *paths.shape[2:])
     stand_in = bare.finder.mean_stand_in(flat[some], all_noise[some])
     start = PathReference(blank.theta, blank.path, stand_in, root)
-    adapted = {
-        "noise_centre": all_noise.mean(axis=0),
-        "noise_root": covariance_roots(all_noise, power=1.0)[0]
-        if all_noise.shape[1]
-        else np.eye(0),
-    }
     # all that a sampler of these decisions has, and what was learnt before
     fields = {name: getattr(bare, name) for name in bare.__dataclass_fields__}
     last = Position(theta[:, -1], noise[:, -1], paths[:, -1])
-    return PathUpdateSampler(**{**fields, "start": start}, position=last, adapted=adapted)
+    return PathUpdateSampler(
+        **{**fields, "given_start": start}, position=last, of_noise=noise_of_all(all_noise)
+    )
 
 
 def theta_of_draws(resolved: ResolvedChoiceModel, draws: Draws) -> Floats:

@@ -36,12 +36,11 @@ class SkillSettings:
 
     probes: random signs of nodes that a curvature is measured with; more make it less noisy.
     walk_acceptance: of random walks of a few numbers, of which .234 to .44 are best (Roberts,
-    Gelman and Gilks 1997). walk_step: that they begin with.
+    Gelman and Gilks 1997).
     """
 
     probes: int = 2
     walk_acceptance: float = 0.35
-    walk_step: float = 0.7
 
 
 SKILLS = SkillSettings()
@@ -139,14 +138,6 @@ class SkillPathSampler(StateSpaceSampler):
         Those of random walks.
         """
         return SKILLS.walk_acceptance
-
-    @property
-    def more_steps(self) -> list[float]:
-        """The step size that walks given the path begin with.
-
-        Beyond those of paths, and of walks given z.
-        """
-        return [SKILLS.walk_step]
 
     def _iterate(
         self, rng: np.random.Generator, target: PathTarget, longest: int, arrays: Any

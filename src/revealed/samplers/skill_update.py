@@ -18,7 +18,7 @@ from revealed.models.skill_paths import ResolvedSkillPaths
 from revealed.samplers.adaptation import covariance_roots
 from revealed.samplers.base import Draws
 from revealed.samplers.path_reference import PathReference
-from revealed.samplers.path_update import PathUpdateSampler
+from revealed.samplers.path_update import PathUpdateSampler, noise_of_all
 from revealed.samplers.skill_paths import SkillPathSampler, SkillReferenceFinder, skill_data
 from revealed.samplers.state_space import STATE_SPACE, Position
 
@@ -64,15 +64,9 @@ def skill_update_sampler(
     root[unknown] = covariance_roots(all_theta[:, unknown], power=1.0)[0]
     start = PathReference(all_theta.mean(axis=0), last[-1], stand_in, root)
     bare = SkillPathSampler.begun_at(start, data, resolved.data, own)
-    adapted = {
-        "noise_centre": all_noise.mean(axis=0),
-        "noise_root": covariance_roots(all_noise, power=1.0)[0]
-        if all_noise.shape[1]
-        else np.eye(0),
-    }
     fields = {name: getattr(bare, name) for name in bare.__dataclass_fields__}
     position = Position(theta[:, -1], noise[:, -1], last)
-    return SkillUpdateSampler(**fields, position=position, adapted=adapted)
+    return SkillUpdateSampler(**fields, position=position, of_noise=noise_of_all(all_noise))
 
 
 def skill_theta(own: ResolvedSkillPaths, draws: Draws) -> Floats:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from revealed.data.decisions import Decisions
 from revealed.kernels.block_tridiagonal import multiply_upper
 from revealed.kernels.hmc import init_dual_averaging
 from revealed.kernels.interrupt import raise_if_stopping
-from revealed.kernels.noise import AnyNoise
+from revealed.kernels.noise import AnyNoise, without_lapses
 from revealed.kernels.path_process import PathProcess
 from revealed.kernels.skill_likelihood import SkillData
 from revealed.kernels.state_space import (
@@ -51,6 +52,7 @@ from revealed.samplers.coarse_paths import longest_block, make_coarse_paths
 from revealed.samplers.path_data import make_path_data
 from revealed.samplers.path_draws import name_path_draws
 from revealed.samplers.path_reference import (
+    NoiseReference,
     PathReference,
     ReferenceFinder,
     StandIn,
@@ -111,8 +113,8 @@ class StateSpaceSampler:
     known: Floats
     places: Mapping[str, int]
     prior: ResolvedPrior
-    # where chains begin: the same for all
-    start: PathReference
+    # where chains begin, where that is known already
+    given_start: PathReference | None
 
     @property
     def name(self) -> str:
@@ -133,13 +135,25 @@ class StateSpaceSampler:
         """
         data = make_path_data(decisions, prior, over_time, noise)
         process, known = over_time.process, over_time.known
-        if start is None:
-            path = np.zeros((len(process.gap), len(process.size)))
-            # a path of zeros is as good as any to begin Newton's method from
-            start = ReferenceFinder(data, process, known).find(
-                first_guess(process, known), path, np.zeros(data.coordinates)
-            )
         return StateSpaceSampler(data, process, known, over_time.places, prior, start)
+
+    @cached_property
+    def start(self) -> PathReference:
+        """Where chains begin, or near which they look for a mode: the same for all.
+
+        Found when a chain begins: one that goes on does not need it.
+        """
+        if self.given_start is not None:
+            return self.given_start
+        # without lapses: their stand-in is no likelihood's curvature, and its evidence would prefer
+        # steps so large that paths follow every single choice
+        data = self.data
+        if isinstance(data, PathData):
+            data = data._replace(noise=without_lapses(data.noise))
+        # a path of zeros is as good as any to begin Newton's method from
+        path, noise = np.zeros((self.nodes, self.width)), np.zeros(data.coordinates)
+        finder = ReferenceFinder(data, self.process, self.known)
+        return finder.find(first_guess(self.process, self.known), path, noise)
 
     @property
     def nodes(self) -> int:
@@ -168,24 +182,17 @@ class StateSpaceSampler:
         return STATE_SPACE.size_acceptance
 
     @property
-    def more_steps(self) -> list[float]:
-        """Step sizes that moves begin with, beyond those of paths and of theta.
-
-        There are no other moves.
-        """
-        return []
-
-    @property
     def finder(self) -> ReferenceFinder:
         """What finds modes; chains are made at once, so each has one of its own."""
         return ReferenceFinder(self.data, self.process, self.known)
 
     def init(self, rng: np.random.Generator, position: Floats | None) -> State:
-        """Theta and path drawn from the normal approximation; the noise from its prior.
+        """Theta and path drawn from the normal approximation.
 
-        There may be several modes in the noise.
+        Where path and noise may have several modes, from that of a mode near a noise which is drawn
+        from its prior.
         """
-        found = self.start
+        found, of_noise = self._begin_near(rng)
         # chains start apart: R-hat can then say whether they came together
         unknown = found.root.shape[1]
         steps = [STATE_SPACE.path_step, STATE_SPACE.size_step]
@@ -194,21 +201,28 @@ class StateSpaceSampler:
             "longest": self.longest_block(found.stand_in, found.theta + near),
             "z": rng.standard_normal((self.nodes, self.width)),
             "e": rng.standard_normal(self.coordinates),
-            "xi": self._first_theta(rng.standard_normal((unknown,))),
+            "xi": self._first_theta(found, rng.standard_normal((unknown,))),
             "curvature": found.stand_in.curvature,
             "linear": found.stand_in.linear,
             "constant": np.array([found.stand_in.constant]),
             "theta_centre": found.theta,
             "theta_root": found.root,
-            "noise_centre": np.zeros(self.coordinates),
-            "noise_root": np.eye(self.coordinates),
-            "adaptation": init_dual_averaging(np.array(steps + self.more_steps)),
+            "noise_centre": of_noise.noise,
+            "noise_root": of_noise.root,
+            "adaptation": init_dual_averaging(np.array(steps)),
             "done": np.zeros(1),
         }
 
-    def _first_theta(self, xi: Floats) -> Floats:
+    def _begin_near(self, rng: np.random.Generator) -> tuple[PathReference, NoiseReference]:
+        """Where a chain begins, and its noise."""
+        count = self.coordinates
+        if count == 0 or self.data.is_log_concave:
+            return self.start, NoiseReference(np.zeros(count), np.eye(count))
+        return self.finder.find_with_noise(self.start, rng.standard_normal(count))
+
+    def _first_theta(self, found: PathReference, xi: Floats) -> Floats:
         """Coordinates of theta that there is a law of paths for: these, or some nearer the mode."""
-        found, placed = self.start, self._empty_law()
+        placed = self._empty_law()
         work = make_path_workspace(self.data, self.nodes, self.width)
         normal = self.finder.normal(found.stand_in)
         while not place_law(normal, work, found.theta + found.root @ xi, placed):

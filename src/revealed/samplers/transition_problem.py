@@ -32,12 +32,11 @@ def build_unknown_transitions(resolved: ResolvedChoiceModel) -> UnknownTransitio
     choices, x, a = count_choices(seen, exists, rows.start)
     unique = process.decisions(x, a, action_rewards=dirichlet.action_rewards)
     # what is unknown of the noise is a coefficient that no row has
-    return UnknownTransitionsSampler.build(
+    return UnknownTransitionsSampler(
         rows,
-        choices,
+        choices._replace(noise=resolved.kernel),
         resolved.sampled_prior,
         with_noise_coordinates(unique, count_coordinates(resolved.kernel)),
-        resolved.kernel,
     )
 
 

@@ -17,8 +17,7 @@ import scipy.linalg as sla
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
 from revealed.kernels.hmc import PathPlan, init_dual_averaging, make_path_statistics
-from revealed.kernels.noise import NORMAL, AnyNoise, count_coordinates
-from revealed.kernels.prior_scale import MarginalPrior
+from revealed.kernels.noise import count_coordinates
 from revealed.kernels.unknown_transitions import (
     RowChoices,
     TransitionRows,
@@ -77,51 +76,44 @@ WINDOWS = WindowPlan((0.1, 0.25, 0.25, 0.2, 0.2), min_iterations=100)
 class UnknownTransitionsSampler:
     """The sampler, ready to run on the decisions and transitions of one controller.
 
-    mode (K,) and information: the value's posterior where rows are at their means.
+    different_choices: one decision for each different choice, with rows at their means.
     """
 
     rows: TransitionRows
     choices: RowChoices
     resolved_prior: ResolvedPrior
-    marginal: MarginalPrior
-    mode: Floats
-    information: Floats
+    different_choices: Decisions
 
     @property
     def name(self) -> str:
         """What users call it."""
         return "transitions-hmc"
 
-    @staticmethod
-    def build(
-        rows: TransitionRows,
-        choices: RowChoices,
-        resolved_prior: ResolvedPrior,
-        different_choices: Decisions,
-        noise: AnyNoise = NORMAL,
-    ) -> UnknownTransitionsSampler:
-        """Find the value's mode where the rows are what transitions alone say.
+    @cached_property
+    def _likely_prior(self) -> ResolvedPrior:
+        """The prior as it is, or at a scale that suits the choices."""
+        choices = self.choices
+        return at_likely_scale(
+            self.different_choices, self.resolved_prior, choices.rival_index.weight, choices.noise
+        )
 
-        different_choices: one decision for each different choice, with these rows.
+    @cached_property
+    def _start(self) -> tuple[Floats, Floats]:
+        """Mode (K,) and information of the value's posterior where rows are at their means.
+
+        Found when a chain begins: one that goes on does not need it.
         """
         # each different choice counts as often as it was made
-        weight = choices.rival_index.weight
-        likely = at_likely_scale(different_choices, resolved_prior, weight, noise)
-        mode, information = posterior_mode(different_choices, likely, weight, noise)
-        return UnknownTransitionsSampler(
-            rows,
-            choices._replace(noise=noise),
-            resolved_prior,
-            marginal_prior(resolved_prior, likely),
-            mode,
-            information,
+        weight = self.choices.rival_index.weight
+        return posterior_mode(
+            self.different_choices, self._likely_prior, weight, self.choices.noise
         )
 
     @property
     def _initial_value_root(self) -> Floats:
         """(K, D) by which standard normals become v's spread about the mode."""
         # information = L L', so that L'^-1 has the inverse information as its square
-        root = sla.cholesky(self.information, lower=True)
+        root = sla.cholesky(self._start[1], lower=True)
         return np.asarray(
             self.resolved_prior.basis @ sla.solve_triangular(root, np.eye(len(root)), lower=True).T
         )
@@ -138,7 +130,7 @@ class UnknownTransitionsSampler:
         return ValuePrior(
             np.ascontiguousarray(prior.basis @ prior.precision @ prior.basis.T),
             prior.mean,
-            self.marginal,
+            marginal_prior(prior, lambda: self._likely_prior),
         )
 
     def init(self, rng: np.random.Generator, position: Floats | None) -> State:
@@ -150,7 +142,7 @@ class UnknownTransitionsSampler:
         # wider than the posterior, so that chains begin apart
         value_root, shape = np.ascontiguousarray(self._initial_value_root), self.rows.shape
         v = (
-            self.mode + np.sqrt(2.0) * (value_root @ rng.standard_normal(value_root.shape[1]))
+            self._start[0] + np.sqrt(2.0) * (value_root @ rng.standard_normal(value_root.shape[1]))
             if position is None
             else position.copy()
         )
