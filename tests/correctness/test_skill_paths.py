@@ -13,9 +13,9 @@ import revealed as rv
 from revealed._types import Floats
 from revealed.kernels.block_tridiagonal import solve_lower
 from revealed.kernels.common_shift import draw_common_shift, make_common_shift
+from revealed.kernels.joint_paths import write_theta_slope
 from revealed.kernels.path_process import make_path_law, write_path_law
 from revealed.kernels.skill_likelihood import margin_of
-from revealed.kernels.skill_path_hmc import write_theta_slope
 from revealed.kernels.state_space import evaluate_path, make_path_workspace, place_law, place_path
 from revealed.samplers.builders import BuildArguments, build_skill_paths
 from revealed.samplers.skill_paths import SkillPathSampler, SkillReferenceFinder

@@ -35,6 +35,10 @@ class CommonShift(NamedTuple):
     components: int
 
 
+NO_SHIFT = CommonShift(0, np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64), 0)
+"""Where none is free."""
+
+
 def make_common_shift(
     date: Ints, dates: int, component: Ints, components: int, most: int = 64
 ) -> CommonShift:

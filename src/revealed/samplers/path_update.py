@@ -41,7 +41,7 @@ class CoordinateGrid:
 GRID = CoordinateGrid()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class PathUpdateSampler(StateSpaceSampler):
     """The sampler of all decisions, begun from draws of a fit to fewer.
 

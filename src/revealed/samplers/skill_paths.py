@@ -3,7 +3,7 @@
 The posterior, its coordinates and the moves of paths are those of values that change
 (`state_space.py`), with one node for each label and date. What differs is the stand-in: a diagonal
 curvature, so that one bidiagonal factor serves all paths, and moves of sizes that do not rely on it
-(`kernels/skill_moves.py`).
+(`kernels/joint_moves.py`).
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ import numpy as np
 
 from revealed._types import Bools, Floats
 from revealed.data.rankings import Rankings
-from revealed.kernels.common_shift import CommonShift, make_common_shift
+from revealed.kernels.common_shift import make_common_shift
 from revealed.kernels.plackett_luce import make_luce_games
 from revealed.kernels.ranking_likelihood import Games
 from revealed.kernels.skill_likelihood import SkillData, margin_of
-from revealed.kernels.skill_moves import sample_skills
-from revealed.kernels.state_space import PathTarget
 from revealed.models.priors import ResolvedPrior
 from revealed.models.skill_paths import ResolvedSkillPaths
 from revealed.samplers.base import Draws, State, Stats
-from revealed.samplers.path_reference import PathReference, ReferenceFinder, StandIn, first_guess
+from revealed.samplers.path_reference import PathReference, ReferenceFinder, first_guess
 from revealed.samplers.ranking_hmc import MARGIN_PRIOR_SD
 from revealed.samplers.skill_mode import SkillMode, order_games, why_no_mode
 from revealed.samplers.state_space import StateSpaceSampler
@@ -35,12 +33,9 @@ class SkillSettings:
     """Settings of stand-ins and warm-up; wrong ones cost time, never correctness.
 
     probes: random signs of nodes that a curvature is measured with; more make it less noisy.
-    walk_acceptance: of random walks of a few numbers, of which .234 to .44 are best (Roberts,
-    Gelman and Gilks 1997).
     """
 
     probes: int = 2
-    walk_acceptance: float = 0.35
 
 
 SKILLS = SkillSettings()
@@ -80,9 +75,8 @@ class SkillReferenceFinder(ReferenceFinder):
 class SkillPathSampler(StateSpaceSampler):
     """The sampler, ready for one set of games."""
 
-    shift: CommonShift
     # (N,) whose skill has the mean of newcomers in it; None where they are like all
-    newcomer: Bools | None
+    newcomer: Bools | None = None
 
     @property
     def name(self) -> str:
@@ -127,23 +121,10 @@ class SkillPathSampler(StateSpaceSampler):
         """
         return SkillReferenceFinder(self.data, self.process, self.known)
 
-    def longest_block(self, stand_in: StandIn, thetas: Floats) -> Floats:
-        """(1,) one: moves of sizes do not follow their evidence."""
-        return np.ones(1)
-
     @property
-    def size_acceptance(self) -> float:
-        """What step sizes of theta adapt to.
-
-        Those of random walks.
-        """
-        return SKILLS.walk_acceptance
-
-    def _iterate(
-        self, rng: np.random.Generator, target: PathTarget, longest: int, arrays: Any
-    ) -> None:
-        """Move a chain, and write its draws; all nodes are taken."""
-        sample_skills(rng, target, self.shift, *arrays)
+    def follows_evidence(self) -> bool:
+        """No: a diagonal curvature has none that is worth following."""
+        return False
 
     def sample(
         self, rng: np.random.Generator, state: State, draws: int, thin: int

@@ -20,8 +20,10 @@ import numpy as np
 from revealed._types import Floats
 from revealed.data.decisions import Decisions
 from revealed.kernels.block_tridiagonal import multiply_upper
+from revealed.kernels.common_shift import NO_SHIFT, CommonShift
 from revealed.kernels.hmc import init_dual_averaging
 from revealed.kernels.interrupt import raise_if_stopping
+from revealed.kernels.joint_moves import sample_joint_paths
 from revealed.kernels.noise import AnyNoise, without_lapses
 from revealed.kernels.path_process import PathProcess
 from revealed.kernels.skill_likelihood import SkillData
@@ -64,14 +66,19 @@ from revealed.samplers.path_reference import (
 class StateSpaceSettings:
     """Settings of the warm-up; wrong ones cost time, never correctness.
 
-    path_acceptance, size_acceptance: that dual averaging aims at. path_step, size_step: before any
-    is adapted; a step as long as a path is one kick. discarded: the share of a window that is on
-    its way to the posterior. paths, apart: so many paths make a stand-in, so many iterations apart.
+    path_acceptance, size_acceptance: that dual averaging aims at. joint_acceptance: the same of
+    paths that sizes move with. walk_acceptance: of random walks of sizes, of which .234 to .44 are
+    best (Roberts, Gelman and Gilks 1997).
+    path_step, size_step: before any is adapted; a step as long as a path is one kick. discarded:
+    the share of a window that is on its way to the posterior. paths, apart: so many paths make a
+    stand-in, so many iterations apart.
     checks: thetas that blocks of nodes are tried at.
     """
 
     path_acceptance: float = 0.9
     size_acceptance: float = 0.8
+    joint_acceptance: float = 0.8
+    walk_acceptance: float = 0.35
     path_step: float = 0.8
     size_step: float = 0.7
     discarded: float = 1.0 / 3.0
@@ -115,6 +122,8 @@ class StateSpaceSampler:
     prior: ResolvedPrior
     # where chains begin, where that is known already
     given_start: PathReference | None
+    # of everybody on a date, which skills have
+    shift: CommonShift = NO_SHIFT
 
     @property
     def name(self) -> str:
@@ -174,12 +183,12 @@ class StateSpaceSampler:
         return self.data.coordinates
 
     @property
-    def size_acceptance(self) -> float:
-        """What step sizes of theta adapt to.
+    def follows_evidence(self) -> bool:
+        """Whether sizes are proposed along the evidence of the stand-in, paths staying behind.
 
-        Of Hamiltonian paths, of which nearly all should be accepted.
+        If not, they move with paths (`kernels/joint_moves.py`).
         """
-        return STATE_SPACE.size_acceptance
+        return self.data.is_log_concave
 
     @property
     def finder(self) -> ReferenceFinder:
@@ -232,9 +241,9 @@ class StateSpaceSampler:
     def longest_block(self, stand_in: StandIn, thetas: Floats) -> Floats:
         """(1,) how many nodes a block may have, on which sizes are proposed; thetas: likely ones.
 
-        None are needed where sizes are known.
+        None are needed where sizes are known, or move with paths.
         """
-        if not np.isnan(self.known).any():
+        if not (self.follows_evidence and np.isnan(self.known).any()):
             return np.ones(1)
         return np.array([float(longest_block(self.data, self.finder.normal(stand_in), thetas))])
 
@@ -293,8 +302,11 @@ class StateSpaceSampler:
         longest: block of nodes that sizes are proposed on. arrays: what `sample_paths` takes after
         these.
         """
-        coarse = make_coarse_paths(self.data, target.normal, longest)
-        sample_paths(rng, target, coarse, *arrays)
+        if self.follows_evidence:
+            coarse = make_coarse_paths(self.data, target.normal, longest)
+            sample_paths(rng, target, coarse, *arrays)
+        else:
+            sample_joint_paths(rng, target, self.shift, *arrays)
 
     def warmup(
         self, rng: np.random.Generator, state: State, remaining: int, chunk: int
@@ -304,7 +316,9 @@ class StateSpaceSampler:
 
     def adapt(self, rng: np.random.Generator, state: State, count: int, window: int) -> State:
         """Iterate while step sizes adapt; theta and noise are added to the window's draws."""
-        targets = (STATE_SPACE.path_acceptance, self.size_acceptance)
+        targets = (STATE_SPACE.path_acceptance, STATE_SPACE.size_acceptance)
+        if not self.follows_evidence:
+            targets = (STATE_SPACE.joint_acceptance, STATE_SPACE.walk_acceptance)
         # paths are not kept: where they are needed, at the end of a window, some more are drawn
         made = self._run(rng, state, count, targets=targets)
         return add_to_window(made.state, np.concatenate([made.theta, made.noise], axis=1))

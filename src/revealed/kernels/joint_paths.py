@@ -1,4 +1,4 @@
-"""Hamiltonian paths of skills and the sizes of their steps together.
+"""Hamiltonian paths of values and the sizes of their steps together.
 
 z, e and xi (`state_space_moves.py`) turn on a circle, which is exact for a standard normal law of
 all of them, with kicks by the slopes of what is left of the log posterior,
@@ -12,11 +12,17 @@ While z stays, the path follows theta, and r follows the path. With A = L L', b 
 
 so that with slope g of r in v, h = L^-1 g and k = L^-T h the slope of r in the entries of L is
 
-    dr / dL_ij = -(k_i y_j + x_i h_j),
+    dr / dL_ij = -(k_i y_j + x_i h_j).
 
-and from L it goes back to A by reverse differentiation of the Cholesky factor (Smith 1995), here
-bidiagonal: linear in the number of nodes. A quadratic form in the precision of paths has a slope in
-theta that is linear in its second moments, so that r's are added to those of log Z.
+From L it goes back to A by reverse differentiation of the Cholesky factor (Smith 1995), block by
+block: with L_n and B_n of `block_tridiagonal.py`, S_n = L_n L_n', and bars for slopes,
+
+    S-bar_n = sym L_n^-T tril(L_n' L-bar_n) L_n^-1,    half of the diagonal in tril,
+    B-bar_n -= 2 S-bar_n B_n,    L-bar_{n-1} -= L_{n-1}^-T B-bar_n' B_n,
+
+and A-bar_n = S-bar_n, coupling-bar_n = diag(B-bar_n L_{n-1}^-1). A quadratic form in the precision
+of paths has a slope in theta that is linear in its second moments, so that r's are added to those
+of log Z.
 """
 
 import math
@@ -45,33 +51,109 @@ from revealed.kernels.state_space_moves import PathState, copy_point, kick, rota
 def add_factor_moments(normal: NormalPaths, work: PathWorkspace, placed: Placed, x: Floats) -> None:
     """Add to second moments in the workspace what r's slope in the precision is of them.
 
-    x (N, 1): the path less its centre. work.whitened has h, and work.right k.
+    x (N, D): the path less its centre. work.whitened has h, and work.right k.
     """
-    process, moments = normal.process, work.moments
-    inverse, below, mean = placed.factor.inverse, placed.factor.below, placed.mean
-    h, k, by_diagonal = work.whitened, work.right, 0.0
-    y_next = 0.0
+    process, moments, mean = normal.process, work.moments, placed.mean
+    inverse, below, h, k = placed.factor.inverse, placed.factor.below, work.whitened, work.right
+    count, width = x.shape
+    shape = (width, width)
+    y, y_before, pull = np.empty(width), np.empty(width), np.zeros(width)
+    by_root, by_below, carried = np.empty(shape), np.empty(shape), np.zeros(shape)
+    product, slope = np.empty(shape), np.empty(shape)
+    write_root_times(inverse[count - 1], mean[count - 1], pull, y)
     # from the last node to the first, as the factor was made from the first to the last
-    for n in range(x.shape[0] - 1, -1, -1):
-        share = inverse[n, 0, 0]
-        # y = L' mean
-        y = mean[n, 0] / share + y_next
+    for n in range(count - 1, -1, -1):
         first = process.first[n]
-        y_next = 0.0 if first else below[n, 0, 0] * mean[n, 0]
-        # dr / dL_nn, with what came back from the node behind
-        by_diagonal -= k[n, 0] * y + x[n, 0] * h[n, 0]
-        # A_nn = L_nn^2 + B_n^2; a second moment S has the slope -S dA / 2
-        moments.variance[n, 0] -= by_diagonal * share
+        # dr / dL_n, with what came back from the node behind
+        for i in range(width):
+            for j in range(i + 1):
+                by_root[i, j] = carried[i, j] - k[n, i] * y[j] - x[n, i] * h[n, j]
+        write_block_slope(inverse[n], by_root, product, slope)
+        # a second moment M has the slope -M dA / 2
+        for i in range(width):
+            moments.variance[n, i] -= 2.0 * slope[i, i]
+        carried[:] = 0.0
         if first:
-            by_diagonal = 0.0
-            continue
-        before = inverse[n - 1, 0, 0]
-        y_before = mean[n - 1, 0] / before + y_next
-        by_below = -(k[n, 0] * y_before + x[n, 0] * h[n - 1, 0])
-        by_below -= by_diagonal * below[n, 0, 0] * share
-        # B_n = coupling_n / L_n-1; the coupling stands in A twice
-        moments.lagged[n, 0] -= by_below * before
-        by_diagonal = -by_below * below[n, 0, 0] * before
+            moments.at_first[:] -= 2.0 * slope
+            pull[:] = 0.0
+        else:
+            # y = L' mean, of the node before too
+            for j in range(width):
+                pull[j] = 0.0
+                for i in range(j + 1):
+                    pull[j] += below[n, i, j] * mean[n, i]
+        if n == 0:
+            return
+        write_root_times(inverse[n - 1], mean[n - 1], pull, y_before)
+        if not first:
+            for i in range(width):
+                for j in range(width):
+                    total = -k[n, i] * y_before[j] - x[n, i] * h[n - 1, j]
+                    for m in range(j + 1):
+                        total -= 2.0 * slope[i, m] * below[n, m, j]
+                    by_below[i, j] = total
+            before = inverse[n - 1]
+            for i in range(width):
+                # the coupling stands in A twice, and so does the moment
+                total = 0.0
+                for j in range(i, width):
+                    total += by_below[i, j] * before[j, i]
+                moments.lagged[n, i] -= total
+            # B-bar' B, and L^-T of the node before times it
+            for i in range(width):
+                for j in range(width):
+                    product[i, j] = 0.0
+                    for m in range(j + 1):
+                        product[i, j] += by_below[m, i] * below[n, m, j]
+            for i in range(width):
+                for j in range(i + 1):
+                    for m in range(i, width):
+                        carried[i, j] -= before[m, i] * product[m, j]
+        y[:] = y_before
+
+
+@compiled
+def write_root_times(inverse: Floats, mean: Floats, pull: Floats, y: Floats) -> None:
+    """Write y = L'mean + pull (D,), from the inverse (D, D) of a lower triangular L."""
+    # L'mean by substitution: L^-T (L'mean) = mean
+    for i in range(y.size - 1, -1, -1):
+        total = mean[i]
+        for j in range(i + 1, y.size):
+            total -= inverse[j, i] * y[j]
+        y[i] = total / inverse[i, i]
+    for i in range(y.size):
+        y[i] += pull[i]
+
+
+@compiled
+def write_block_slope(inverse: Floats, by_root: Floats, product: Floats, slope: Floats) -> None:
+    """Write the symmetric slope in S = L L' from the lower triangle of that in L, all (D, D).
+
+    inverse: of L. product is written to.
+    """
+    width = inverse.shape[0]
+    # from L-bar to L^-T tril(L' L-bar) L^-1 without L: it is tril of what solves L^-T P = L-bar
+    for j in range(width):
+        for i in range(width - 1, -1, -1):
+            total = by_root[i, j] if i >= j else 0.0
+            for m in range(i + 1, width):
+                total -= inverse[m, i] * product[m, j]
+            product[i, j] = total / inverse[i, i]
+    for i in range(width):
+        product[i, i] *= 0.5
+        for j in range(i + 1, width):
+            product[i, j] = 0.0
+    for i in range(width):
+        for j in range(width):
+            total = 0.0
+            for m in range(i, width):
+                for q in range(j, m + 1):
+                    total += inverse[m, i] * product[m, q] * inverse[q, j]
+            slope[i, j] = total
+    for i in range(width):
+        for j in range(i):
+            mean = 0.5 * (slope[i, j] + slope[j, i])
+            slope[i, j] = slope[j, i] = mean
 
 
 @compiled
@@ -91,12 +173,14 @@ def write_theta_slope(
     add_path_slopes(process, placed.theta, law, moments, slope)
     if process.reverts:
         # the centre moves every node, and b
-        total = 0.0
-        for n in range(placed.mean.shape[0]):
-            curvature = normal.curvature[n, 0, 0]
-            total += normal.linear[n, 0] - curvature * (law.centre[0] + placed.mean[n, 0])
-            total += point.slope[n, 0] - curvature * work.right[n, 0]
-        slope[centre_at(process)] += total
+        count, width = placed.mean.shape
+        for n in range(count):
+            for i in range(width):
+                total = normal.linear[n, i] + point.slope[n, i]
+                for j in range(width):
+                    inner = law.centre[j] + placed.mean[n, j] + work.right[n, j]
+                    total -= normal.curvature[n, i, j] * inner
+                slope[centre_at(process) + i] += total
 
 
 @compiled

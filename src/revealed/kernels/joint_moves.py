@@ -1,13 +1,13 @@
-"""Moves of skills that change, and chains of them.
+"""Moves of paths that do not follow the evidence of their stand-in, and chains of them.
 
-Stand-ins of games have a diagonal curvature, which knows nothing of opponents. So Z(theta) is no
-evidence, and theta has moves that do not follow it:
+A stand-in of games has a diagonal curvature, which knows nothing of opponents; one of choices of
+which some are lapses is near no likelihood. So Z(theta) is no evidence, and theta has other moves:
 
-    paths and theta     in one Hamiltonian path (`skill_path_hmc.py`)
+    paths and theta     in one Hamiltonian path (`joint_paths.py`)
     theta given z       a draw from a t, as sizes that may be zero have a long tail below; the whole
                         path follows
-    theta given paths   a random walk on p(theta) p(path | theta); z follows. Where few games say
-                        what a skill is, it leaves theta more room than the others would find
+    theta given paths   a random walk on p(theta) p(path | theta); z follows. Where few choices say
+                        what a value is, it leaves theta more room than the others would find
     common shifts       of everybody on a date, drawn exactly (`common_shift.py`)
 """
 
@@ -21,6 +21,7 @@ from revealed.kernels.block_tridiagonal import multiply_upper
 from revealed.kernels.common_shift import CommonShift, draw_common_shift
 from revealed.kernels.hmc import update_step_size
 from revealed.kernels.interrupt import stop_requested
+from revealed.kernels.joint_paths import joint_move
 from revealed.kernels.path_process import log_prior_of_theta, write_path_law
 from revealed.kernels.path_sizes import (
     LENGTHS,
@@ -29,7 +30,6 @@ from revealed.kernels.path_sizes import (
     propose_anywhere,
     theta_of,
 )
-from revealed.kernels.skill_path_hmc import joint_move
 from revealed.kernels.state_space import (
     NormalPaths,
     PathPoint,
@@ -47,7 +47,7 @@ from revealed.kernels.state_space_moves import (
 )
 
 
-class SkillMoves(NamedTuple):
+class JointMoves(NamedTuple):
     """How many moves of theta follow each path; other numbers cost time, never correctness.
 
     anywhere: each costs a factor and a likelihood, about a third of a kick. given_path: each costs
@@ -58,7 +58,7 @@ class SkillMoves(NamedTuple):
     given_path: int
 
 
-MOVES = SkillMoves(anywhere=3, given_path=3)
+MOVES = JointMoves(anywhere=3, given_path=3)
 
 
 @compiled
@@ -66,12 +66,16 @@ def log_density_of_path(normal: NormalPaths, theta: Floats, value: Floats, place
     """log p(theta) p(path | theta) up to a constant; the law at theta is written to placed."""
     law, first = placed.law, normal.process.first
     found = write_path_law(normal.process, theta, law)
+    width = value.shape[1]
     for n in range(value.shape[0]):
-        for i in range(value.shape[1]):
+        for i in range(width):
             step = value[n, i] - law.centre[i]
-            if not first[n]:
+            if first[n]:
+                # of a random walk all coordinates together, whose variance is infinite here
+                for j in range(width):
+                    found -= 0.5 * step * law.start[i, j] * (value[n, j] - law.centre[j])
+            else:
                 step -= law.decay[n, i] * (value[n - 1, i] - law.centre[i])
-            # written so that first values of any width count once
             found -= 0.5 * step * step / law.variance[n, i]
     # the slope of the prior has no use here, and needs a place to go
     placed.gradient[:] = 0.0
@@ -194,7 +198,7 @@ def place_again(
 
 
 @compiled
-def sample_skills(
+def sample_joint_paths(
     rng: np.random.Generator,
     target: PathTarget,
     shift: CommonShift,
