@@ -28,7 +28,7 @@ def walk(lapses: bool) -> rv.PathPosterior:
     noise = rv.LogitNoise(lapse=LAPSE) if lapses else rv.LogitNoise()
     over_time = rv.RandomWalk(rv.HalfStudentT(scale=STEP))
     model = rv.ChoiceModel(prior=rv.Normal(START), noise=noise, over_time=over_time)
-    post = rv.fit(two_times(), model, draws=2_000, seed=2, progress=False)
+    post = rv.fit(two_times(), model, draws=4_000, seed=2, progress=False)
     assert isinstance(post, rv.PathPosterior)
     return post
 

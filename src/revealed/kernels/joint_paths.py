@@ -58,7 +58,7 @@ def add_factor_moments(normal: NormalPaths, work: PathWorkspace, placed: Placed,
     count, width = x.shape
     shape = (width, width)
     y, y_before, pull = np.empty(width), np.empty(width), np.zeros(width)
-    by_root, by_below, carried = np.empty(shape), np.empty(shape), np.zeros(shape)
+    by_root, by_below, from_behind = np.empty(shape), np.empty(shape), np.zeros(shape)
     product, slope = np.empty(shape), np.empty(shape)
     write_root_times(inverse[count - 1], mean[count - 1], pull, y)
     # from the last node to the first, as the factor was made from the first to the last
@@ -67,12 +67,12 @@ def add_factor_moments(normal: NormalPaths, work: PathWorkspace, placed: Placed,
         # dr / dL_n, with what came back from the node behind
         for i in range(width):
             for j in range(i + 1):
-                by_root[i, j] = carried[i, j] - k[n, i] * y[j] - x[n, i] * h[n, j]
+                by_root[i, j] = from_behind[i, j] - k[n, i] * y[j] - x[n, i] * h[n, j]
         write_block_slope(inverse[n], by_root, product, slope)
         # a second moment M has the slope -M dA / 2
         for i in range(width):
             moments.variance[n, i] -= 2.0 * slope[i, i]
-        carried[:] = 0.0
+        from_behind[:] = 0.0
         if first:
             moments.at_first[:] -= 2.0 * slope
             pull[:] = 0.0
@@ -108,7 +108,7 @@ def add_factor_moments(normal: NormalPaths, work: PathWorkspace, placed: Placed,
             for i in range(width):
                 for j in range(i + 1):
                     for m in range(i, width):
-                        carried[i, j] -= before[m, i] * product[m, j]
+                        from_behind[i, j] -= before[m, i] * product[m, j]
         y[:] = y_before
 
 

@@ -66,9 +66,8 @@ from revealed.samplers.path_reference import (
 class StateSpaceSettings:
     """Settings of the warm-up; wrong ones cost time, never correctness.
 
-    path_acceptance, size_acceptance: that dual averaging aims at. joint_acceptance: the same of
-    paths that sizes move with. walk_acceptance: of random walks of sizes, of which .234 to .44 are
-    best (Roberts, Gelman and Gilks 1997).
+    path_acceptance, size_acceptance: that dual averaging aims at. walk_acceptance: the same of
+    random walks of sizes, of which .234 to .44 are best (Roberts, Gelman and Gilks 1997).
     path_step, size_step: before any is adapted; a step as long as a path is one kick. discarded:
     the share of a window that is on its way to the posterior. paths, apart: so many paths make a
     stand-in, so many iterations apart.
@@ -77,7 +76,6 @@ class StateSpaceSettings:
 
     path_acceptance: float = 0.9
     size_acceptance: float = 0.8
-    joint_acceptance: float = 0.8
     walk_acceptance: float = 0.35
     path_step: float = 0.8
     size_step: float = 0.7
@@ -316,9 +314,10 @@ class StateSpaceSampler:
 
     def adapt(self, rng: np.random.Generator, state: State, count: int, window: int) -> State:
         """Iterate while step sizes adapt; theta and noise are added to the window's draws."""
-        targets = (STATE_SPACE.path_acceptance, STATE_SPACE.size_acceptance)
+        of_sizes = STATE_SPACE.size_acceptance
         if not self.follows_evidence:
-            targets = (STATE_SPACE.joint_acceptance, STATE_SPACE.walk_acceptance)
+            of_sizes = STATE_SPACE.walk_acceptance
+        targets = (STATE_SPACE.path_acceptance, of_sizes)
         # paths are not kept: where they are needed, at the end of a window, some more are drawn
         made = self._run(rng, state, count, targets=targets)
         return add_to_window(made.state, np.concatenate([made.theta, made.noise], axis=1))
